@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Raw system calls.
+ *
+ * librspreload replaces socket(), read(), close(), poll() and others for the whole process; called
+ * through them, our own kernel sockets would come back to us as rsockets. Everything that touches a
+ * descriptor of ours goes through this file. Each function returns what the kernel returned:
+ * a result >= 0, or a negative errno; errno itself is left alone.
+ *
+ * The two blocking waits, sys_wait() and sys_wait_fd(), are libc calls on purpose: epoll_wait() and
+ * ppoll() are not interposed, and they are cancellation points.
+ */
+#ifndef ANYWARP_SYS_H
+#define ANYWARP_SYS_H
+
+#define _SYS_INLINE static inline __attribute__((unused))
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+/* syscall() reports through errno, which belongs to the program: save it, hand the code back. */
+#define _SYS_RET(call)                                                                             \
+    do {                                                                                           \
+        int saved_ = errno;                                                                        \
+        long r_ = (call);                                                                          \
+        if (r_ < 0)                                                                                \
+            r_ = -errno;                                                                           \
+        errno = saved_;                                                                            \
+        return r_;                                                                                 \
+    } while (0)
+
+_SYS_INLINE long sys_socket(int domain, int type, int protocol)
+{
+    _SYS_RET(syscall(SYS_socket, domain, type, protocol));
+}
+
+_SYS_INLINE long sys_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    _SYS_RET(syscall(SYS_bind, fd, addr, len));
+}
+
+_SYS_INLINE long sys_listen(int fd, int backlog)
+{
+    _SYS_RET(syscall(SYS_listen, fd, backlog));
+}
+
+_SYS_INLINE long sys_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    _SYS_RET(syscall(SYS_connect, fd, addr, len));
+}
+
+_SYS_INLINE long sys_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+    _SYS_RET(syscall(SYS_accept4, fd, addr, len, flags));
+}
+
+_SYS_INLINE long sys_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
+{
+    _SYS_RET(syscall(SYS_getsockname, fd, addr, len));
+}
+
+_SYS_INLINE long sys_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+    _SYS_RET(syscall(SYS_getpeername, fd, addr, len));
+}
+
+_SYS_INLINE long sys_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+    _SYS_RET(syscall(SYS_setsockopt, fd, level, name, value, len));
+}
+
+_SYS_INLINE long sys_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+    _SYS_RET(syscall(SYS_getsockopt, fd, level, name, value, len));
+}
+
+_SYS_INLINE long sys_shutdown(int fd, int how)
+{
+    _SYS_RET(syscall(SYS_shutdown, fd, how));
+}
+
+_SYS_INLINE long sys_recv(int fd, void *buf, size_t len, int flags)
+{
+    _SYS_RET(syscall(SYS_recvfrom, fd, buf, len, flags, NULL, NULL));
+}
+
+_SYS_INLINE long sys_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    _SYS_RET(syscall(SYS_sendmsg, fd, msg, flags));
+}
+
+_SYS_INLINE long sys_read(int fd, void *buf, size_t len)
+{
+    _SYS_RET(syscall(SYS_read, fd, buf, len));
+}
+
+_SYS_INLINE long sys_write(int fd, const void *buf, size_t len)
+{
+    _SYS_RET(syscall(SYS_write, fd, buf, len));
+}
+
+/** Opens a file; unlike open(), no cancellation point. */
+_SYS_INLINE long sys_open(const char *path, int flags, mode_t mode)
+{
+    _SYS_RET(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+_SYS_INLINE long sys_close(int fd)
+{
+    _SYS_RET(syscall(SYS_close, fd));
+}
+
+_SYS_INLINE long sys_fcntl(int fd, int cmd, long arg)
+{
+    _SYS_RET(syscall(SYS_fcntl, fd, cmd, arg));
+}
+
+_SYS_INLINE long sys_eventfd(void)
+{
+    _SYS_RET(syscall(SYS_eventfd2, 0, EFD_CLOEXEC));
+}
+
+_SYS_INLINE long sys_epoll_create(void)
+{
+    _SYS_RET(syscall(SYS_epoll_create1, EPOLL_CLOEXEC));
+}
+
+_SYS_INLINE long sys_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+    _SYS_RET(syscall(SYS_epoll_ctl, epfd, op, fd, ev));
+}
+
+/** Looks at an epoll set without waiting. */
+_SYS_INLINE long sys_epoll_look(int epfd, struct epoll_event *ev, int max)
+{
+    _SYS_RET(syscall(SYS_epoll_pwait, epfd, ev, max, 0, NULL, 8));
+}
+
+/** Waits on an epoll set, timeout in milliseconds, -1 for ever. A cancellation point. */
+_SYS_INLINE long sys_wait(int epfd, struct epoll_event *ev, int max, int timeout_ms)
+{
+    _SYS_RET(epoll_wait(epfd, ev, max, timeout_ms));
+}
+
+/** Waits for one readable descriptor; @p ns is nanoseconds, negative for ever. A cancellation
+ * point. */
+_SYS_INLINE long sys_wait_fd(int fd, int64_t ns)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    _SYS_RET(ppoll(&p, 1, ns < 0 ? NULL : &ts, NULL));
+}
+
+#endif
