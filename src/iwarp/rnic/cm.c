@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/cm.h"
+
+#include "common/sys.h"
+#include "rnic/context.h"
+#include "rnic/qp.h"
+#include "rnic/qp_link.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOSE_MS 1000 /* for queued work to go out, and again for the peer's FIN */
+#define GRACE_MS 200  /* responder without p2p: until it may send first */
+#define RTR_MS   10000
+
+struct pending_event {
+    struct list link;
+    struct iw_cm_event event;
+    uint8_t pd[MPA_START_PD_MAX];
+};
+
+/* ---- life ---- */
+
+struct iw_cm *iw_cm_new(void)
+{
+    struct iw_cm *cm = calloc(1, sizeof(*cm));
+    if (!cm)
+        return NULL;
+    lock_init(&cm->lock);
+    pthread_cond_init(&cm->idle, NULL);
+    atomic_init(&cm->refs, 1);
+    list_init(&cm->events);
+    list_init(&cm->children);
+    list_init(&cm->child_link);
+    cm->fd = -1;
+    return cm;
+}
+
+void iw_cm_get(struct iw_cm *cm)
+{
+    atomic_fetch_add(&cm->refs, 1);
+}
+
+void iw_cm_put(struct iw_cm *cm)
+{
+    if (atomic_fetch_sub(&cm->refs, 1) != 1)
+        return;
+    free(cm->nego);
+    pthread_cond_destroy(&cm->idle);
+    lock_fini(&cm->lock);
+    free(cm);
+}
+
+int iw_cm_create(struct iw_cm **out, iw_cm_handler *handler, void *owner)
+{
+    struct iw_cm *cm = iw_cm_new();
+    if (!cm)
+        return -ENOMEM;
+    cm->handler = handler;
+    cm->owner = owner;
+    *out = cm;
+    return 0;
+}
+
+void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, void *owner)
+{
+    lock_get(&cm->lock);
+    cm->handler = handler;
+    cm->owner = owner;
+    lock_put(&cm->lock);
+}
+
+bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to)
+{
+    lock_get(&cm->lock);
+    bool was = cm->state == from;
+    if (was)
+        cm->state = to;
+    lock_put(&cm->lock);
+    return was;
+}
+
+/* ---- events ---- */
+
+/** Frees an event that was delivered, or never will be; a request that nobody took goes with it. */
+static void event_done(struct pending_event *p, bool taken)
+{
+    if (p->event.type == IW_CM_CONNECT_REQUEST && !taken)
+        iw_cm_destroy(p->event.request);
+    free(p);
+}
+
+/** Delivers what is queued, in order, unless another thread is at it. cm.lock is held. */
+static void deliver_locked(struct iw_cm *cm)
+{
+    assert_held(&cm->lock);
+    if (cm->delivering)
+        return;
+    cm->delivering = true;
+    cm->deliverer = pthread_self();
+    while (cm->handler && !list_empty(&cm->events)) {
+        struct pending_event *p = container_of(list_pop(&cm->events), struct pending_event, link);
+        iw_cm_handler *handler = cm->handler;
+        void *owner = cm->owner;
+        lock_put(&cm->lock);
+        event_done(p, handler(owner, &p->event) == 0);
+        lock_get(&cm->lock);
+    }
+    cm->delivering = false;
+    pthread_cond_broadcast(&cm->idle);
+}
+
+int iw_cm_raise(struct iw_cm *cm, const struct iw_cm_event *event)
+{
+    struct pending_event *p = malloc(sizeof(*p));
+    if (!p)
+        return ENOMEM;
+    p->event = *event;
+    if (event->private_data_len)
+        memcpy(p->pd, event->private_data, event->private_data_len);
+    p->event.private_data = event->private_data_len ? p->pd : NULL;
+    lock_get(&cm->lock);
+    bool wanted = cm->handler != NULL;
+    if (wanted) {
+        list_add_tail(&cm->events, &p->link);
+        deliver_locked(cm);
+    }
+    lock_put(&cm->lock);
+    if (!wanted)
+        event_done(p, false);
+    return 0;
+}
+
+static uint8_t depth8(uint16_t d)
+{
+    return d > UINT8_MAX ? UINT8_MAX : (uint8_t)d;
+}
+
+void iw_cm_established(struct iw_cm *cm)
+{
+    struct mpa_nego *n = cm->nego;
+    struct iw_cm_event ev = {
+        .type = IW_CM_ESTABLISHED,
+        .initiator_depth = depth8(n->result.ord),
+        .responder_resources = depth8(n->result.ird),
+    };
+    if (n->initiator) {
+        ev.private_data = n->peer.pd;
+        ev.private_data_len = n->peer.pd_len;
+    }
+    iw_cm_raise(cm, &ev);
+    lock_get(&cm->lock);
+    bool unwanted = cm->destroyed;
+    lock_put(&cm->lock);
+    if (unwanted)
+        iw_cm_disconnect(cm);
+}
+
+/* ---- the connection ---- */
+
+static void expired(struct iw_timer *t);
+
+/** The linked QP, kept from being freed until unpin(). @return NULL if there is none */
+static struct iw_qp *pin(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct iw_qp *qp = cm->qp;
+    if (qp)
+        atomic_fetch_add(&qp->pins, 1);
+    lock_put(&cm->lock);
+    return qp;
+}
+
+static void unpin(struct iw_qp *qp)
+{
+    atomic_fetch_sub(&qp->pins, 1);
+}
+
+/** Takes the QP off the endpoint. @return it, or NULL if another thread has done that */
+static struct iw_qp *take_qp(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct iw_qp *qp = cm->qp;
+    cm->qp = NULL;
+    lock_put(&cm->lock);
+    return qp;
+}
+
+/** The QP has left: waits for the peer's FIN, so that no RST overtakes what we sent. */
+static void drain(struct iw_cm *cm)
+{
+    char dropped[4096];
+    long n;
+    do
+        n = sys_recv(cm->fd, dropped, sizeof(dropped), MSG_DONTWAIT);
+    while (n == (long)sizeof(dropped));
+    if ((n <= 0 && n != -EAGAIN) && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
+        iw_cm_release(cm, false);
+}
+
+static void ready(struct iw_source *s, uint32_t events)
+{
+    struct iw_cm *cm = container_of(s, struct iw_cm, source);
+    struct iw_qp *qp = pin(cm);
+    if (qp) {
+        iw_qp_ready(qp, events);
+        unpin(qp);
+        return;
+    }
+    lock_get(&cm->lock);
+    enum iw_cm_state state = cm->state;
+    lock_put(&cm->lock);
+    switch (state) {
+    case IW_CM_S_LISTEN:
+        iw_cm_listen_ready(cm);
+        break;
+    case IW_CM_S_CONNECTING:
+        iw_cm_connect_ready(cm);
+        break;
+    case IW_CM_S_WAIT_REPLY:
+        iw_cm_reply_ready(cm);
+        break;
+    case IW_CM_S_WAIT_REQUEST:
+        iw_cm_request_ready(cm);
+        break;
+    case IW_CM_S_DECISION:
+        iw_cm_decision_ready(cm);
+        break;
+    case IW_CM_S_CLOSING:
+        drain(cm);
+        break;
+    case IW_CM_S_IDLE:
+    case IW_CM_S_BOUND:
+    case IW_CM_S_ACCEPTED:
+    case IW_CM_S_ESTABLISHED:
+    case IW_CM_S_CLOSED:
+        break;
+    }
+}
+
+int iw_cm_watch(struct iw_cm *cm, uint32_t events)
+{
+    if (!cm->watched)
+        iw_cm_get(cm);
+    cm->watched = true;
+    return -iw_source_add(&cm->source, cm->fd, events, ready);
+}
+
+void iw_cm_set_timer(struct iw_cm *cm, unsigned ms)
+{
+    iw_timer_set(&cm->timer, ms, expired);
+}
+
+static void expired(struct iw_timer *t)
+{
+    struct iw_cm *cm = container_of(t, struct iw_cm, timer);
+    lock_get(&cm->lock);
+    enum iw_cm_state state = cm->state;
+    lock_put(&cm->lock);
+    struct iw_qp *qp = pin(cm);
+    switch (state) {
+    case IW_CM_S_LISTEN:
+        iw_cm_listen_resume(cm);
+        break;
+    case IW_CM_S_WAIT_REPLY:
+        iw_cm_reply_expired(cm);
+        break;
+    case IW_CM_S_WAIT_REQUEST:
+        iw_cm_request_expired(cm);
+        break;
+    case IW_CM_S_ACCEPTED:
+        if (qp)
+            iw_qp_close(qp, true);
+        break;
+    case IW_CM_S_ESTABLISHED:
+    case IW_CM_S_CLOSING:
+        if (!qp) {
+            if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
+                iw_cm_release(cm, false);
+        } else if (!cm->nego->initiator && !cm->released) {
+            cm->released = true;
+            iw_qp_release(qp);
+        } else {
+            iw_qp_expired(qp);
+        }
+        break;
+    default:
+        break;
+    }
+    if (qp)
+        unpin(qp);
+}
+
+void iw_cm_release(struct iw_cm *cm, bool reset)
+{
+    iw_timer_cancel(&cm->timer);
+    iw_source_del(&cm->source);
+    struct iw_qp *qp = take_qp(cm);
+    if (qp)
+        iw_qp_unlink(qp);
+    lock_get(&cm->lock);
+    bool watched = cm->watched;
+    cm->watched = false;
+    int fd = cm->fd;
+    cm->fd = -1;
+    cm->state = IW_CM_S_CLOSED;
+    lock_put(&cm->lock);
+    if (fd >= 0) {
+        if (reset) {
+            struct linger l = {.l_onoff = 1};
+            sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+        }
+        sys_close(fd);
+    }
+    if (watched)
+        iw_cm_put(cm);
+}
+
+int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
+{
+    const struct mpa_nego *n = cm->nego;
+    struct iw_qp *qp = cm->reserved;
+    struct iw_link l = {
+        .stream = &cm->tcp.base,
+        .source = &cm->source,
+        .agreed = &n->result,
+        .same_host = cm->same_host,
+        .hold = !n->initiator,
+        .rtr = n->initiator ? n->result.rtr : 0,
+        .early = early,
+        .early_len = early_len,
+    };
+    int r = iw_qp_link(qp, &l);
+    if (r)
+        return r;
+    cm->reserved = NULL;
+    lock_get(&cm->lock);
+    cm->qp = qp;
+    lock_put(&cm->lock);
+    return 0;
+}
+
+void iw_cm_wait_first(struct iw_cm *cm)
+{
+    iw_cm_set_timer(cm, cm->nego->result.p2p ? RTR_MS : GRACE_MS);
+}
+
+/** The endpoint of a QP, referenced. @return NULL if it has none any more */
+static struct iw_cm *cm_of(struct iw_qp *qp)
+{
+    lock_get(&qp->sq_lock);
+    struct iw_cm *cm = qp->cm;
+    if (cm)
+        iw_cm_get(cm);
+    lock_put(&qp->sq_lock);
+    return cm;
+}
+
+static void raise_disconnected(struct iw_cm *cm)
+{
+    if (!iw_cm_move(cm, IW_CM_S_ESTABLISHED, IW_CM_S_CLOSING) &&
+        !iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_CLOSING))
+        return;
+    iw_cm_set_timer(cm, CLOSE_MS);
+    iw_cm_raise(cm, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
+}
+
+void iw_cm_news(struct iw_qp *qp, unsigned news)
+{
+    struct iw_cm *cm = cm_of(qp);
+    if (!cm)
+        return;
+    if ((news & IW_QP_NEWS_READY) && !cm->released) {
+        cm->released = true;
+        iw_timer_cancel(&cm->timer);
+        if (iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
+            iw_cm_established(cm);
+    }
+    if (news & IW_QP_NEWS_FIN_HELD)
+        iw_cm_set_timer(cm, CLOSE_MS);
+    if (news & IW_QP_NEWS_DISCONNECTED)
+        raise_disconnected(cm);
+    if ((news & IW_QP_NEWS_CLOSED) && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
+        iw_cm_release(cm, news & IW_QP_NEWS_RESET);
+    iw_cm_put(cm);
+}
+
+static void wait_sent(struct iw_qp *qp)
+{
+    uint64_t end = iw_now() + CLOSE_MS * 1000000ull;
+    while (!iw_qp_closed_enough(qp) && iw_now() < end)
+        iw_engine_poll(0);
+}
+
+void iw_cm_qp_leaves(struct iw_qp *qp)
+{
+    struct iw_cm *cm = cm_of(qp);
+    if (!cm)
+        return;
+    if (qp->was_linked) {
+        iw_qp_close(qp, false);
+        wait_sent(qp);
+        if (take_qp(cm))
+            iw_qp_unlink(qp);
+        raise_disconnected(cm);
+        iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+    } else {
+        iw_cm_abandon(cm);
+    }
+    iw_cm_put(cm);
+    while (atomic_load(&qp->pins))
+        sched_yield();
+}
+
+/* ---- the program's calls that are common to both sides ---- */
+
+struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param)
+{
+    if (param->qp)
+        return iw_qp(param->qp);
+    return param->ctx ? iw_qp_find(param->ctx, param->qp_num) : NULL;
+}
+
+int iw_cm_disconnect(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    enum iw_cm_state state = cm->state;
+    lock_put(&cm->lock);
+    struct iw_qp *qp = pin(cm);
+    int r = 0;
+    switch (state) {
+    case IW_CM_S_IDLE:
+    case IW_CM_S_BOUND:
+    case IW_CM_S_LISTEN:
+        r = -EINVAL;
+        break;
+    case IW_CM_S_ACCEPTED:
+    case IW_CM_S_ESTABLISHED:
+        if (qp) {
+            cm->released = true;
+            iw_cm_set_timer(cm, CLOSE_MS);
+            iw_qp_close(qp, false);
+        }
+        break;
+    default:
+        break;
+    }
+    if (qp)
+        unpin(qp);
+    return r;
+}
+
+static void forget_handler(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    cm->handler = NULL;
+    cm->destroyed = true;
+    while (cm->delivering && !pthread_equal(cm->deliverer, pthread_self())) {
+        lock_mark_(&cm->lock, false);
+        pthread_cond_wait(&cm->idle, &cm->lock.mutex);
+        lock_mark_(&cm->lock, true);
+    }
+    struct list *l;
+    while ((l = list_pop(&cm->events))) {
+        lock_put(&cm->lock);
+        event_done(container_of(l, struct pending_event, link), false);
+        lock_get(&cm->lock);
+    }
+    lock_put(&cm->lock);
+}
+
+void iw_cm_destroy(struct iw_cm *cm)
+{
+    forget_handler(cm);
+    lock_get(&cm->lock);
+    enum iw_cm_state state = cm->state;
+    lock_put(&cm->lock);
+    switch (state) {
+    case IW_CM_S_ACCEPTED:
+    case IW_CM_S_ESTABLISHED:
+        iw_cm_disconnect(cm);
+        break;
+    case IW_CM_S_CLOSING:
+    case IW_CM_S_CLOSED:
+        break;
+    case IW_CM_S_DECISION:
+        iw_cm_reject(cm, NULL, 0);
+        break;
+    default:
+        iw_cm_abandon(cm);
+        break;
+    }
+    iw_cm_put(cm);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CM endpoints inside the RNIC: cm.c life, events and the end of connections, cm_listen.c the
+ * passive side, cm_connect.c the active side, cm_socket.c the TCP socket. The public face is
+ * iwcm.h.
+ *
+ * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
+ * (until that is closed), events under way. cm.lock is the outermost lock of the project; no
+ * handler, QP function or source removal is called with it held. Whoever moves the state owns the
+ * step that follows: two threads never carry out the same one.
+ */
+#ifndef ANYWARP_RNIC_CM_H
+#define ANYWARP_RNIC_CM_H
+
+#include "common/list.h"
+#include "common/lock.h"
+#include "conn/nego.h"
+#include "conn/stream.h"
+#include "rnic/engine.h"
+#include "rnic/iwcm.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct iw_qp;
+
+#define IW_CM_STATES(X)                                                                            \
+    X(IDLE) /* no socket */                                                                        \
+    X(BOUND)                                                                                       \
+    X(LISTEN)                                                                                      \
+    X(CONNECTING)   /* TCP */                                                                      \
+    X(WAIT_REPLY)   /* MPA Request sent */                                                         \
+    X(WAIT_REQUEST) /* a listener's child, unknown to the program */                               \
+    X(DECISION)     /* CONNECT_REQUEST given to the program */                                     \
+    X(ACCEPTED)     /* Reply sent; the first FPDU is waited for */                                 \
+    X(ESTABLISHED)                                                                                 \
+    X(CLOSING) /* DISCONNECTED is raised; the socket drains */                                     \
+    X(CLOSED)
+
+enum iw_cm_state {
+#define X(name) IW_CM_S_##name,
+    IW_CM_STATES(X)
+#undef X
+};
+
+#define IW_CM_PD_MAX 255
+
+struct iw_cm {
+    struct lock lock;
+    pthread_cond_t idle; /* no handler runs any more */
+    atomic_uint refs;
+    enum iw_cm_state state;
+
+    iw_cm_handler *handler; /* NULL: destroyed, or nobody took the child */
+    void *owner;
+    struct list events; /* struct pending_event */
+    bool delivering;
+    pthread_t deliverer;
+
+    int fd;                    /* -1: none */
+    struct iwc_stream_tcp tcp; /* owns fd once connected */
+    struct iw_source source;
+    struct iw_timer timer;
+    uint8_t tos;
+    bool tos_set;
+    bool same_host;
+
+    struct mpa_nego *nego;  /* during the handshake */
+    struct iw_qp *qp;       /* linked: gets the socket's events; under lock */
+    struct iw_qp *reserved; /* during the handshake */
+    bool destroyed;         /* by the program: nobody hears of events */
+    bool watched;           /* the source holds a reference */
+    bool busy;              /* CONNECTING: a thread has taken the sending of the Request */
+    bool peer_gone;         /* DECISION: found out before the program decided */
+    bool released;          /* ACCEPTED without p2p: the grace time is over */
+
+    /* active side, for a second attempt with revision 1 */
+    struct sockaddr_storage dst;
+    bool retried;
+    uint8_t depth[2]; /* initiator_depth, responder_resources */
+    uint8_t pd_len;
+    uint8_t pd[IW_CM_PD_MAX];
+
+    /* listener */
+    int backlog;
+    unsigned half_open;   /* children in WAIT_REQUEST */
+    unsigned undecided;   /* children in DECISION */
+    struct list children; /* child_link of both */
+    /* child */
+    struct iw_cm *listener; /* a reference, until decided */
+    struct list child_link; /* under listener->lock */
+    bool counted_undecided; /* in which of its counts; under listener->lock */
+};
+
+/* ---- cm.c ---- */
+
+struct iw_cm *iw_cm_new(void);
+void iw_cm_get(struct iw_cm *cm);
+void iw_cm_put(struct iw_cm *cm);
+
+/** Moves the state if it is @p from. @return whether it was: the caller owns what follows */
+bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to);
+
+/**
+ * Queues an event, private data copied, and delivers what is queued. A CONNECT_REQUEST that the
+ * handler does not take is destroyed.
+ * @return 0 or ENOMEM
+ */
+int iw_cm_raise(struct iw_cm *cm, const struct iw_cm_event *event);
+
+/** Removes source and timer, closes the socket, frees the handshake, state CLOSED. */
+void iw_cm_release(struct iw_cm *cm, bool reset);
+
+/** The connection is up: raises ESTABLISHED with the peer's private data and the agreed depths. */
+void iw_cm_established(struct iw_cm *cm);
+
+/** News of a linked QP (enum iw_qp_news), with no lock held. */
+void iw_cm_news(struct iw_qp *qp, unsigned news);
+
+/** The QP is going to be freed: what was posted goes out (1 s), the endpoint drains on its own. */
+void iw_cm_qp_leaves(struct iw_qp *qp);
+
+/** The QP of @p param for a new connection. @return NULL if there is none */
+struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
+
+/** Adds the socket to the engine; the source holds a reference. @return 0 or a negative errno */
+int iw_cm_watch(struct iw_cm *cm, uint32_t events);
+/** Starts the time limit of the present state. */
+void iw_cm_set_timer(struct iw_cm *cm, unsigned ms);
+/** Responder: starts the time limit for the first FPDU. */
+void iw_cm_wait_first(struct iw_cm *cm);
+
+/** Hands a negotiated stream to the reserved QP. @return 0 or -ENOMEM */
+int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len);
+
+/* ---- cm_listen.c, cm_connect.c: the handshake steps, called by the source and the timer ---- */
+
+void iw_cm_listen_ready(struct iw_cm *cm);
+void iw_cm_listen_resume(struct iw_cm *cm);
+void iw_cm_request_ready(struct iw_cm *cm);
+void iw_cm_decision_ready(struct iw_cm *cm);
+void iw_cm_request_expired(struct iw_cm *cm);
+/** Ends the children that no CONNECT_REQUEST was raised for. */
+void iw_cm_drop_children(struct iw_cm *listener);
+/** Takes a child off its listener's accounts; harmless when done. */
+void iw_cm_orphan(struct iw_cm *cm);
+void iw_cm_connect_ready(struct iw_cm *cm);
+void iw_cm_reply_ready(struct iw_cm *cm);
+void iw_cm_reply_expired(struct iw_cm *cm);
+/** Ends an attempt that nobody waits for any more. */
+void iw_cm_abandon(struct iw_cm *cm);
+
+/* ---- cm_socket.c ---- */
+
+/** A TCP socket with our options. @return descriptor above 1023 if possible, or negative errno */
+int iw_cm_socket(int family, const struct iw_cm *cm);
+/** Moves a descriptor above 1023, where select() of the program has no use for it. */
+int iw_cm_fd_high(int fd);
+/** Options of a connected socket: keepalive, user time-out. */
+void iw_cm_socket_connected(int fd);
+void iw_cm_socket_tos(int fd, uint8_t tos);
+socklen_t iw_cm_addr_len(const struct sockaddr *addr);
+/** Whether both ends of the connected socket are this host. */
+bool iw_cm_same_host(int fd);
+/** Sends the frame that stands in nego->out. @return 0 or a negative errno */
+int iw_cm_send_frame(struct iw_cm *cm);
+/** Whether CRC is to be asked for. */
+bool iw_cm_wants_crc(const struct iw_cm *cm);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The active side: TCP connect, Request, Reply, and the second attempt with revision 1. */
+#include "rnic/cm.h"
+
+#include "common/sys.h"
+#include "conn/tx.h"
+#include "rnic/conf.h"
+#include "rnic/context.h"
+#include "rnic/pool.h"
+#include "rnic/qp.h"
+#include "rnic/qp_link.h"
+#include "wire/fpdu.h"
+#include "wire/terminate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLY_MS 10000
+
+static void fail(struct iw_cm *cm, int status);
+
+static enum iw_cm_event_type outcome(int status)
+{
+    switch (-status) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+        return IW_CM_REJECTED;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        return IW_CM_UNREACHABLE;
+    default:
+        return IW_CM_CONNECT_ERROR;
+    }
+}
+
+/** Begins the TCP connection. @return 0 or a negative errno; a refusal is an event that follows */
+static int tcp_connect(struct iw_cm *cm)
+{
+    const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
+    int r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+    if (r && r != -EINPROGRESS && r != -ECONNREFUSED)
+        return r;
+    bool refused = r == -ECONNREFUSED;
+    r = iw_cm_watch(cm, refused ? 0 : EPOLLOUT);
+    if (!r && refused)
+        fail(cm, -ECONNREFUSED);
+    return r;
+}
+
+int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
+{
+    struct iw_qp *qp = iw_cm_param_qp(param);
+    if (!qp || !iw_cm_addr_len(dst) || param->initiator_depth > IW_MAX_DEPTH ||
+        param->responder_resources > IW_MAX_DEPTH)
+        return -EINVAL;
+    struct mpa_nego *nego = calloc(1, sizeof(*nego));
+    if (!nego)
+        return -ENOMEM;
+    int r = iw_qp_reserve(qp, cm);
+    if (!r && !iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_CONNECTING)) {
+        iw_qp_unreserve(qp, false);
+        r = -EINVAL;
+    }
+    if (r) {
+        free(nego);
+        return r;
+    }
+    cm->nego = nego;
+    cm->reserved = qp;
+    cm->depth[0] = param->initiator_depth;
+    cm->depth[1] = param->responder_resources;
+    cm->pd_len = param->private_data_len;
+    if (cm->pd_len)
+        memcpy(cm->pd, param->private_data, cm->pd_len);
+    memcpy(&cm->dst, dst, iw_cm_addr_len(dst));
+    r = tcp_connect(cm);
+    if (r) {
+        iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_BOUND);
+        cm->nego = NULL;
+        cm->reserved = NULL;
+        free(nego);
+        iw_qp_unreserve(qp, false);
+    }
+    return r;
+}
+
+/** Ends the attempt in a state that the caller has moved to CLOSED; raises the outcome. */
+static void finish(struct iw_cm *cm, int status)
+{
+    struct iw_qp *qp = cm->reserved;
+    struct iw_cm_event ev = {.type = outcome(status), .status = status};
+    if (cm->nego->state == MPA_NEGO_REJECTED) {
+        ev.private_data = cm->nego->peer.pd;
+        ev.private_data_len = cm->nego->peer.pd_len;
+    }
+    cm->reserved = NULL;
+    if (qp)
+        iw_qp_unreserve(qp, true);
+    iw_cm_raise(cm, &ev);
+    iw_cm_release(cm, false);
+}
+
+static void fail(struct iw_cm *cm, int status)
+{
+    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_CLOSED) ||
+        iw_cm_move(cm, IW_CM_S_WAIT_REPLY, IW_CM_S_CLOSED))
+        finish(cm, status);
+}
+
+void iw_cm_abandon(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    enum iw_cm_state state = cm->state;
+    bool child = state == IW_CM_S_WAIT_REQUEST;
+    bool up = state == IW_CM_S_ACCEPTED || state == IW_CM_S_ESTABLISHED || state == IW_CM_S_CLOSING;
+    if (!up)
+        cm->state = IW_CM_S_CLOSED;
+    lock_put(&cm->lock);
+    if (up)
+        iw_cm_disconnect(cm); /* it got established just now */
+    if (up || state == IW_CM_S_CLOSED)
+        return;
+    if (state == IW_CM_S_CONNECTING || state == IW_CM_S_WAIT_REPLY) {
+        finish(cm, -ECONNABORTED);
+        return;
+    }
+    if (state == IW_CM_S_LISTEN)
+        iw_cm_drop_children(cm);
+    if (child)
+        iw_cm_orphan(cm);
+    iw_cm_release(cm, false);
+    if (child)
+        iw_cm_put(cm);
+}
+
+/* ---- the handshake ---- */
+
+static int send_request(struct iw_cm *cm)
+{
+    struct mpa_conf conf = {
+        .rev = cm->retried ? 1 : 2,
+        .crc = iw_cm_wants_crc(cm),
+        .ext = iw_conf()->ext && !cm->retried,
+        .p2p = !cm->retried,
+        .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
+        .ird = cm->depth[1],
+        .ord = cm->depth[0],
+    };
+    int r = mpa_nego_connect(cm->nego, &conf, cm->pd, cm->pd_len);
+    return r ? r : iw_cm_send_frame(cm);
+}
+
+void iw_cm_connect_ready(struct iw_cm *cm)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    lock_get(&cm->lock);
+    bool mine = cm->state == IW_CM_S_CONNECTING && !cm->busy;
+    cm->busy |= mine;
+    lock_put(&cm->lock);
+    if (!mine)
+        return;
+    sys_getsockopt(cm->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (!error) {
+        iw_cm_socket_connected(cm->fd);
+        iwc_stream_tcp_init(&cm->tcp, cm->fd);
+        cm->same_host = iw_cm_same_host(cm->fd);
+        error = -send_request(cm);
+    }
+    if (error) {
+        fail(cm, -error);
+        return;
+    }
+    iw_cm_set_timer(cm, REPLY_MS);
+    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_WAIT_REPLY))
+        iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+}
+
+/** A new socket with revision 1, once, for a peer that hung up on revision 2 without a word. */
+static void retry(struct iw_cm *cm)
+{
+    struct sockaddr_storage local = {0};
+    socklen_t len = sizeof(local);
+    struct linger reset = {.l_onoff = 1};
+    cm->retried = true;
+    cm->busy = false;
+    iw_timer_cancel(&cm->timer);
+    iw_source_del(&cm->source);
+    sys_getsockname(cm->fd, (struct sockaddr *)&local, &len);
+    sys_setsockopt(cm->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    sys_close(cm->fd);
+    int fd = iw_cm_socket(local.ss_family, cm);
+    lock_get(&cm->lock);
+    cm->fd = fd;
+    cm->state = IW_CM_S_CONNECTING;
+    lock_put(&cm->lock);
+    int r = fd < 0 ? fd : (int)sys_bind(fd, (struct sockaddr *)&local, len);
+    if (!r)
+        r = tcp_connect(cm);
+    if (r)
+        fail(cm, r);
+}
+
+/** Tells the peer why the agreement failed (RFC 6581 section 8). */
+static void send_terminate(struct iw_cm *cm)
+{
+    struct iwc_batch *b = iw_pool_get(IW_POOL_BATCH);
+    if (!b)
+        return;
+    uint8_t bytes[TERMINATE_MAX];
+    struct terminate t;
+    struct iwc_tx tx;
+    terminate_from_error(&t, cm->nego->error, NULL, 0);
+    struct iwc_msg m = {
+        .opcode = RDMAP_TERMINATE, .hdr = bytes, .hdr_len = (uint8_t)terminate_encode(bytes, &t)};
+    bool crc = cm->nego->conf.crc || (cm->nego->peer.flags & MPA_FLAG_C);
+    iwc_tx_init(&tx, crc, cm->nego->peer.flags & MPA_FLAG_M, FPDU_MULPDU_MIN);
+    iwc_batch_init(b);
+    iwc_tx_cut(&tx, b, &m);
+    iwc_tx_send(&tx, b, &cm->tcp.base);
+    iw_pool_put(IW_POOL_BATCH, b);
+}
+
+static int failed_status(struct iw_cm *cm)
+{
+    switch (cm->nego->error) {
+    case IW_ERR_IRD_SHORT:
+    case IW_ERR_NO_RTR:
+        send_terminate(cm);
+        return -EINVAL;
+    case IW_ERR_LLP_CLOSED:
+        return -ECONNRESET;
+    default:
+        return -EPROTO;
+    }
+}
+
+void iw_cm_reply_ready(struct iw_cm *cm)
+{
+    struct mpa_nego *n = cm->nego;
+    uint8_t buf[2048];
+    size_t used = 0;
+    lock_get(&cm->lock);
+    if (cm->state != IW_CM_S_WAIT_REPLY) {
+        lock_put(&cm->lock);
+        return;
+    }
+    ssize_t r = cm->tcp.base.ops->recv(&cm->tcp.base, buf, sizeof(buf));
+    if (r > 0)
+        used = mpa_nego_input(n, buf, (size_t)r);
+    else if (r != -EAGAIN)
+        mpa_nego_closed(n);
+    enum mpa_nego_state state = n->state;
+    bool again = state == MPA_NEGO_FAILED && n->error == IW_ERR_LLP_CLOSED && !cm->retried &&
+                 !mpa_nego_heard(n);
+    if (state == MPA_NEGO_AGREED)
+        cm->state = IW_CM_S_ESTABLISHED;
+    else if (state == MPA_NEGO_REJECTED || state == MPA_NEGO_FAILED)
+        cm->state = again ? IW_CM_S_CONNECTING : IW_CM_S_CLOSED;
+    lock_put(&cm->lock);
+
+    if (again) {
+        retry(cm);
+    } else if (state == MPA_NEGO_AGREED) {
+        iw_timer_cancel(&cm->timer);
+        if (iw_cm_link(cm, buf + used, (size_t)r - used)) {
+            finish(cm, -ENOMEM);
+            return;
+        }
+        iw_cm_established(cm);
+    } else if (state == MPA_NEGO_REJECTED) {
+        finish(cm, -ECONNREFUSED);
+    } else if (state == MPA_NEGO_FAILED) {
+        finish(cm, failed_status(cm));
+    }
+}
+
+void iw_cm_reply_expired(struct iw_cm *cm)
+{
+    if (iw_cm_move(cm, IW_CM_S_WAIT_REPLY, IW_CM_S_CLOSED)) {
+        mpa_nego_timeout(cm->nego);
+        finish(cm, -ETIMEDOUT);
+    }
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The passive side: listeners, their children up to the program's decision, accept and reject. */
+#include "rnic/cm.h"
+
+#include "common/sys.h"
+#include "rnic/conf.h"
+#include "rnic/context.h"
+#include "rnic/log.h"
+#include "rnic/qp.h"
+#include "rnic/qp_link.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#define BACKLOG_DEFAULT 1024
+#define HALF_OPEN_MAX   1024 /* children of one listener without a whole Request */
+#define ACCEPTS_A_PASS  32
+#define REQUEST_MS      5000
+#define PAUSE_MS        100 /* out of descriptors: look again then */
+
+int iw_cm_listen(struct iw_cm *cm, int backlog)
+{
+    if (backlog <= 0)
+        backlog = BACKLOG_DEFAULT;
+    if (!iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_LISTEN))
+        return -EINVAL;
+    cm->backlog = backlog;
+    int r = (int)sys_listen(cm->fd, backlog);
+    if (!r)
+        r = iw_cm_watch(cm, EPOLLIN);
+    if (r)
+        iw_cm_move(cm, IW_CM_S_LISTEN, IW_CM_S_BOUND);
+    return r;
+}
+
+void iw_cm_listen_resume(struct iw_cm *cm)
+{
+    iw_source_want(&cm->source, EPOLLIN);
+}
+
+/** @return false if no more can be accepted now */
+static bool accept_one(struct iw_cm *listener)
+{
+    long fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
+        iw_log(IW_LOG_WARN, "listener pauses: no descriptor or memory for a new connection");
+        iw_source_want(&listener->source, 0);
+        iw_cm_set_timer(listener, PAUSE_MS);
+        return false;
+    }
+    if (fd < 0)
+        return fd == -ECONNABORTED || fd == -EINTR;
+    struct iw_cm *cm = iw_cm_new();
+    struct mpa_nego *nego = malloc(sizeof(*nego));
+    lock_get(&listener->lock);
+    bool room =
+        cm && nego && listener->state == IW_CM_S_LISTEN && listener->half_open < HALF_OPEN_MAX;
+    if (room) {
+        listener->half_open++;
+        list_add_tail(&listener->children, &cm->child_link);
+    }
+    lock_put(&listener->lock);
+    if (!room) {
+        iw_log(IW_LOG_WARN, "connection dropped: too many half-open ones, or no memory");
+        sys_close((int)fd);
+        free(nego);
+        if (cm)
+            iw_cm_put(cm);
+        return true;
+    }
+    iw_cm_get(listener);
+    cm->listener = listener;
+    cm->state = IW_CM_S_WAIT_REQUEST;
+    cm->fd = iw_cm_fd_high((int)fd);
+    cm->nego = nego;
+    cm->tos = listener->tos;
+    cm->tos_set = listener->tos_set;
+    iw_cm_socket_connected(cm->fd);
+    iwc_stream_tcp_init(&cm->tcp, cm->fd);
+    cm->same_host = iw_cm_same_host(cm->fd);
+    struct mpa_conf conf = {
+        .crc = iw_cm_wants_crc(cm),
+        .ext = iw_conf()->ext,
+        .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
+        .ird = IW_MAX_DEPTH,
+        .ord = IW_MAX_DEPTH,
+    };
+    mpa_nego_listen(nego, &conf);
+    iw_cm_set_timer(cm, REQUEST_MS);
+    if (iw_cm_watch(cm, EPOLLIN | EPOLLRDHUP))
+        iw_cm_abandon(cm);
+    return true;
+}
+
+void iw_cm_listen_ready(struct iw_cm *cm)
+{
+    for (int i = 0; i < ACCEPTS_A_PASS; i++)
+        if (!accept_one(cm))
+            return;
+}
+
+/* ---- children ---- */
+
+void iw_cm_orphan(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct iw_cm *listener = cm->listener;
+    cm->listener = NULL;
+    lock_put(&cm->lock);
+    if (!listener)
+        return;
+    lock_get(&listener->lock);
+    list_del(&cm->child_link);
+    if (cm->counted_undecided)
+        listener->undecided--;
+    else
+        listener->half_open--;
+    lock_put(&listener->lock);
+    iw_cm_put(listener);
+}
+
+/** Ends a child that the program does not know. */
+static void drop_child(struct iw_cm *cm)
+{
+    if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
+        return;
+    iw_cm_orphan(cm);
+    iw_cm_release(cm, false);
+    iw_cm_put(cm);
+}
+
+void iw_cm_drop_children(struct iw_cm *listener)
+{
+    for (;;) {
+        struct iw_cm *child = NULL;
+        lock_get(&listener->lock);
+        list_for_each (l, &listener->children) {
+            struct iw_cm *c = container_of(l, struct iw_cm, child_link);
+            if (!c->counted_undecided) {
+                child = c;
+                iw_cm_get(child);
+                break;
+            }
+        }
+        lock_put(&listener->lock);
+        if (!child)
+            return;
+        drop_child(child);
+        iw_cm_put(child);
+        sched_yield(); /* another thread may be the one that ends it */
+    }
+}
+
+void iw_cm_request_expired(struct iw_cm *cm)
+{
+    iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
+    drop_child(cm);
+}
+
+/** Moves a child from the half-open to the undecided ones. @return false at the backlog's end */
+static bool take_backlog(struct iw_cm *cm)
+{
+    struct iw_cm *listener = cm->listener;
+    lock_get(&listener->lock);
+    bool room = listener->undecided < (unsigned)listener->backlog;
+    if (room) {
+        listener->undecided++;
+        listener->half_open--;
+        cm->counted_undecided = true;
+    }
+    lock_put(&listener->lock);
+    return room;
+}
+
+static void raise_request(struct iw_cm *cm)
+{
+    const struct mpa_start *peer = &cm->nego->peer;
+    struct iw_cm_event ev = {
+        .type = IW_CM_CONNECT_REQUEST,
+        .private_data = peer->pd,
+        .private_data_len = peer->pd_len,
+        /* As the receiver sees them: what it may ask for is what the peer serves. */
+        .initiator_depth = peer->ird < IW_MAX_DEPTH ? (uint8_t)peer->ird : IW_MAX_DEPTH,
+        .responder_resources = peer->ord < IW_MAX_DEPTH ? (uint8_t)peer->ord : IW_MAX_DEPTH,
+        .request = cm,
+    };
+    struct iw_cm *listener = cm->listener;
+    iw_cm_get(listener);
+    if (iw_cm_raise(listener, &ev))
+        iw_cm_destroy(cm);
+    iw_cm_put(listener);
+}
+
+void iw_cm_request_ready(struct iw_cm *cm)
+{
+    struct mpa_nego *n = cm->nego;
+    uint8_t buf[MPA_START_MAX];
+    lock_get(&cm->lock);
+    if (cm->state != IW_CM_S_WAIT_REQUEST) {
+        lock_put(&cm->lock);
+        return;
+    }
+    ssize_t r = cm->tcp.base.ops->recv(&cm->tcp.base, buf, sizeof(buf));
+    if (r > 0)
+        mpa_nego_input(n, buf, (size_t)r);
+    else if (r != -EAGAIN)
+        mpa_nego_closed(n);
+    enum mpa_nego_state state = n->state;
+    lock_put(&cm->lock);
+
+    if (state == MPA_NEGO_FAILED || (state == MPA_NEGO_WAIT_DECISION && !take_backlog(cm))) {
+        if (r > 0)
+            iw_log(IW_LOG_WARN, "connection dropped: %s",
+                   state == MPA_NEGO_FAILED ? iw_err_info(n->error)->text : "backlog is full");
+        drop_child(cm);
+    } else if (state == MPA_NEGO_WAIT_DECISION &&
+               iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_DECISION)) {
+        iw_timer_cancel(&cm->timer);
+        /* The peer may not send before the Reply: only its going away is of interest. */
+        iw_source_want(&cm->source, EPOLLRDHUP);
+        raise_request(cm);
+    }
+}
+
+void iw_cm_decision_ready(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    cm->peer_gone = cm->state == IW_CM_S_DECISION;
+    lock_put(&cm->lock);
+    iw_source_want(&cm->source, 0);
+    if (cm->peer_gone)
+        iw_source_del(&cm->source);
+}
+
+static int begin_decision(struct iw_cm *cm, enum iw_cm_state next)
+{
+    lock_get(&cm->lock);
+    int r = cm->state != IW_CM_S_DECISION ? -EINVAL : 0;
+    if (!r)
+        cm->state = cm->peer_gone ? IW_CM_S_CLOSED : next;
+    bool gone = cm->peer_gone;
+    lock_put(&cm->lock);
+    if (!r)
+        iw_cm_orphan(cm);
+    if (!r && gone) {
+        iw_cm_release(cm, false);
+        return -ECONNRESET;
+    }
+    return r;
+}
+
+int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
+{
+    struct iw_qp *qp = iw_cm_param_qp(param);
+    if (!qp || param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH)
+        return -EINVAL;
+    int r = iw_qp_reserve(qp, cm);
+    if (r)
+        return r;
+    r = begin_decision(cm, IW_CM_S_ACCEPTED);
+    if (r) {
+        iw_qp_unreserve(qp, false);
+        return r;
+    }
+    struct mpa_nego *n = cm->nego;
+    cm->reserved = qp;
+    r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth, param->private_data,
+                        param->private_data_len);
+    if (!r)
+        r = iw_cm_link(cm, NULL, 0);
+    if (!r)
+        r = iw_cm_send_frame(cm);
+    if (r) {
+        if (cm->reserved)
+            iw_qp_unreserve(qp, true);
+        iw_cm_release(cm, true);
+        return r;
+    }
+    if (!n->result.p2p && iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
+        iw_cm_established(cm);
+    iw_cm_wait_first(cm);
+    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+    return 0;
+}
+
+int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
+{
+    int r = begin_decision(cm, IW_CM_S_CLOSING);
+    if (r == -ECONNRESET)
+        return 0;
+    if (r)
+        return r;
+    r = mpa_nego_reject(cm->nego, private_data, len);
+    if (!r)
+        iw_cm_send_frame(cm);
+    cm->tcp.base.ops->shutdown(&cm->tcp.base);
+    iw_cm_set_timer(cm, REQUEST_MS);
+    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+    return r;
+}

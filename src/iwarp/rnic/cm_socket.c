@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/cm.h"
+
+#include "common/sys.h"
+#include "rnic/conf.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#define FD_MIN          1024 /* programs that use select() keep the numbers below */
+#define KEEP_IDLE_S     60   /* a silent peer is asked after this long */
+#define KEEP_INTERVAL_S 10
+#define KEEP_COUNT      6
+#define USER_TIMEOUT_MS 60000 /* unacknowledged data this old: the peer is dead */
+
+static void set_int(int fd, int level, int name, int value)
+{
+    sys_setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+int iw_cm_fd_high(int fd)
+{
+    long high = sys_fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
+    if (high < 0)
+        return fd;
+    sys_close(fd);
+    return (int)high;
+}
+
+int iw_cm_socket(int family, const struct iw_cm *cm)
+{
+    const struct iw_conf *conf = iw_conf();
+    long fd = sys_socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (fd < 0)
+        return (int)fd;
+    fd = iw_cm_fd_high((int)fd);
+    set_int((int)fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (conf->congestion[0])
+        sys_setsockopt((int)fd, IPPROTO_TCP, TCP_CONGESTION, conf->congestion,
+                       (socklen_t)strlen(conf->congestion));
+    if (cm->tos_set)
+        iw_cm_socket_tos((int)fd, cm->tos);
+    return (int)fd;
+}
+
+void iw_cm_socket_connected(int fd)
+{
+    set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+    set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
+    set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
+    set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+}
+
+void iw_cm_socket_tos(int fd, uint8_t tos)
+{
+    set_int(fd, IPPROTO_IP, IP_TOS, tos);
+    set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
+}
+
+socklen_t iw_cm_addr_len(const struct sockaddr *addr)
+{
+    switch (addr->sa_family) {
+    case AF_INET:
+        return sizeof(struct sockaddr_in);
+    case AF_INET6:
+        return sizeof(struct sockaddr_in6);
+    default:
+        return 0;
+    }
+}
+
+int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
+{
+    lock_get(&cm->lock);
+    cm->tos = tos;
+    cm->tos_set = true;
+    if (cm->fd >= 0)
+        iw_cm_socket_tos(cm->fd, tos);
+    lock_put(&cm->lock);
+    return 0;
+}
+
+int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool reuseaddr, bool afonly)
+{
+    socklen_t len = iw_cm_addr_len(addr);
+    if (!len)
+        return -EAFNOSUPPORT;
+    lock_get(&cm->lock);
+    int r = cm->state == IW_CM_S_IDLE ? iw_cm_socket(addr->sa_family, cm) : -EINVAL;
+    int fd = r;
+    if (r >= 0) {
+        set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+        if (reuseaddr)
+            set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+        if (addr->sa_family == AF_INET6)
+            set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, afonly);
+        r = (int)sys_bind(fd, addr, len);
+        if (r < 0) {
+            sys_close(fd);
+        } else {
+            cm->fd = fd;
+            cm->state = IW_CM_S_BOUND;
+        }
+    }
+    lock_put(&cm->lock);
+    return r < 0 ? r : 0;
+}
+
+void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
+                     struct sockaddr_storage *peer)
+{
+    socklen_t len = sizeof(struct sockaddr_storage);
+    lock_get(&cm->lock);
+    if (local) {
+        memset(local, 0, sizeof(*local));
+        if (cm->fd >= 0)
+            sys_getsockname(cm->fd, (struct sockaddr *)local, &len);
+    }
+    len = sizeof(struct sockaddr_storage);
+    if (peer) {
+        memset(peer, 0, sizeof(*peer));
+        if (cm->fd >= 0)
+            sys_getpeername(cm->fd, (struct sockaddr *)peer, &len);
+    }
+    lock_put(&cm->lock);
+}
+
+bool iw_cm_same_host(int fd)
+{
+    struct sockaddr_storage a = {0}, b = {0};
+    socklen_t la = sizeof(a), lb = sizeof(b);
+    if (sys_getsockname(fd, (struct sockaddr *)&a, &la) < 0 ||
+        sys_getpeername(fd, (struct sockaddr *)&b, &lb) < 0 || a.ss_family != b.ss_family)
+        return false;
+    if (a.ss_family == AF_INET6)
+        return !memcmp(&((struct sockaddr_in6 *)&a)->sin6_addr,
+                       &((struct sockaddr_in6 *)&b)->sin6_addr, sizeof(struct in6_addr));
+    uint32_t ia = ntohl(((struct sockaddr_in *)&a)->sin_addr.s_addr);
+    uint32_t ib = ntohl(((struct sockaddr_in *)&b)->sin_addr.s_addr);
+    return ia == ib || (ia >> 24 == IN_LOOPBACKNET && ib >> 24 == IN_LOOPBACKNET);
+}
+
+bool iw_cm_wants_crc(const struct iw_cm *cm)
+{
+    enum iw_switch crc = iw_conf()->crc;
+    return crc == IW_ON || (crc == IW_AUTO && !cm->same_host);
+}
+
+int iw_cm_send_frame(struct iw_cm *cm)
+{
+    struct mpa_nego *n = cm->nego;
+    struct iovec iov = {.iov_base = n->out, .iov_len = n->out_len};
+    ssize_t r = cm->tcp.base.ops->send(&cm->tcp.base, &iov, 1);
+    bool whole = r == (ssize_t)n->out_len;
+    n->out_len = 0;
+    return whole ? 0 : r < 0 ? (int)r : -ECONNABORTED;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The knobs: environment variables, read once at first use. */
+#ifndef ANYWARP_RNIC_CONF_H
+#define ANYWARP_RNIC_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum iw_switch { IW_AUTO, IW_ON, IW_OFF };
+
+struct iw_conf {
+    enum iw_switch crc;  /* ANYWARP_CRC: auto is off between addresses of this host, on otherwise */
+    enum iw_switch fpdu; /* ANYWARP_FPDU: auto; IW_ON: one segment ("mss"); IW_OFF: fpdu_bytes */
+    uint32_t fpdu_bytes;
+    bool ext;            /* ANYWARP_EXT: the anywarp extension bit, on by default */
+    unsigned spin_us;    /* ANYWARP_SPIN_US: inline spin before a blocking wait, 50 */
+    char congestion[16]; /* ANYWARP_CONGESTION: TCP congestion control; empty: the system's */
+    char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
+};
+
+/** The knobs in force; a value that cannot be understood is reported once and ignored. */
+const struct iw_conf *iw_conf(void);
+
+#endif

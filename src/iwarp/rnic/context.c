@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/context.h"
+
+#include "rnic/iwcm.h"
+#include "rnic/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct verbs_context *))
+{
+    struct iw_context *ctx = calloc(1, sizeof(*ctx));
+    if (!ctx)
+        return NULL;
+    int fd = iw_eventfd_create();
+    if (fd < 0) {
+        free(ctx);
+        errno = -fd;
+        return NULL;
+    }
+    lock_init(&ctx->lock);
+    list_init(&ctx->async);
+
+    struct verbs_context *v = &ctx->vctx;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    fill(v);
+    v->sz = sizeof(*v);
+    v->context.device = &dev->pub;
+    v->context.cmd_fd = fd; /* nothing to command, but programs expect a descriptor */
+    v->context.async_fd = fd;
+    v->context.num_comp_vectors = cpus > 0 ? (int)cpus : 1;
+    pthread_mutex_init(&v->context.mutex, NULL);
+    v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+    return ctx;
+}
+
+void iw_context_close(struct iw_context *ctx)
+{
+    unsigned users = atomic_load(&ctx->users);
+    if (users) {
+        /* Their connections may still raise events here, and their owners use them. */
+        iw_log(IW_LOG_WARN, "a context is closed with %u objects in use: it stays", users);
+        return;
+    }
+    for (struct list *l; (l = list_pop(&ctx->async));)
+        free(container_of(l, struct iw_async_event, link));
+    iw_eventfd_close(ctx->vctx.context.async_fd);
+    pthread_mutex_destroy(&ctx->vctx.context.mutex);
+    lock_fini(&ctx->lock);
+    free(ctx);
+}

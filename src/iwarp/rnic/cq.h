@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues and completion channels.
+ *
+ * Locks: cq->lock, then channel->lock; both are taken below QP locks by iw_cq_add(). Adding never
+ * writes a descriptor: what has to be signalled is noted in the caller's struct iw_wakes, which is
+ * fired once the caller holds no QP lock.
+ */
+#ifndef ANYWARP_RNIC_CQ_H
+#define ANYWARP_RNIC_CQ_H
+
+#include "common/list.h"
+#include "common/lock.h"
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct iw_channel {
+    struct ibv_comp_channel pub; /* refcnt: CQs, under lock */
+    struct lock lock;
+    struct list events; /* struct iw_cq.event_link, raised and not yet read */
+};
+
+static inline struct iw_channel *iw_channel(struct ibv_comp_channel *c)
+{
+    return container_of(c, struct iw_channel, pub);
+}
+
+/** What a CQ is armed for (the table is in cq_arm.c). */
+enum iw_arm { IW_ARM_NONE, IW_ARM_SOLICITED, IW_ARM_ANY };
+
+struct iw_cqe {
+    struct ibv_wc wc;
+    bool solicited; /* a receive whose sender asked for an event */
+};
+
+struct iw_cq {
+    union {
+        struct ibv_cq pub;
+        struct ibv_cq_ex pub_ex;
+    };
+    struct lock lock;
+    struct iw_channel *channel; /* NULL: none */
+    struct iw_cqe *ring;
+    uint32_t size;               /* a power of two; pub.cqe is one less */
+    _Atomic uint32_t head, tail; /* consumed by poll, produced by add; free-running */
+    enum iw_arm arm;
+    /* Positions from head to tail; polling moves them along. */
+    uint32_t raised_at;         /* behind the completion that raised the last event */
+    uint32_t matched_at;        /* behind the newest solicited or failed completion */
+    bool overrun;               /* CQ_ERR was raised; nothing is added any more */
+    struct list event_link;     /* in channel->events; under channel->lock */
+    bool event_queued;          /* under channel->lock */
+    unsigned events_read;       /* by ibv_get_cq_event; under channel->lock */
+    unsigned async_events_read; /* under the context's lock */
+    atomic_uint users;          /* QPs and SRQs: EBUSY for destroy */
+    unsigned empty_polls; /* in a row; a hint without a lock, accessed with __ATOMIC_RELAXED */
+};
+
+static inline struct iw_cq *iw_cq(struct ibv_cq *c)
+{
+    return container_of(c, struct iw_cq, pub);
+}
+
+struct iw_qp;
+
+/**
+ * Signals to give when no QP lock is held any more: at most two CQs whose event is due,
+ * asynchronous events of the QP, and the news for its CM endpoint. Initialise with {0}.
+ */
+struct iw_wakes {
+    struct iw_cq *cq[2];
+    struct iw_cq *overrun[2];
+    struct iw_qp *qp; /* whose events these are; set if async or cm is not 0 */
+    unsigned async;   /* bit set of enum ibv_event_type */
+    unsigned cm;      /* bit set of enum iw_qp_news */
+};
+
+/** @return NULL and errno: EINVAL (cqe < 1 or > IW_MAX_CQE, comp_vector, foreign channel), ENOMEM
+ */
+struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
+                           struct ibv_comp_channel *channel, int comp_vector);
+/**
+ * Drops unread events, then waits until those read are acknowledged.
+ * @return 0 or EBUSY
+ */
+int iw_cq_destroy(struct iw_cq *cq);
+
+/**
+ * Adds one completion. A full CQ is overrun: the completion is lost, CQ_ERR is noted in @p w once,
+ * and the QPs that use this CQ fail when they next touch it.
+ * @return false if the CQ is overrun
+ */
+bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w);
+
+/** Takes up to @p n completions; no progress is made here. @return how many */
+int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc);
+
+/** Whether there is nothing to take; without the lock. */
+static inline bool iw_cq_is_empty(struct iw_cq *cq)
+{
+    return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
+           atomic_load_explicit(&cq->tail, memory_order_acquire);
+}
+
+/**
+ * Arms for one event (ibv_req_notify_cq). If the CQ holds an unpolled completion that matches and
+ * is newer than the one that raised the last event, the event is raised at once, by the oldest of
+ * those: so a program that polls one completion an event gets one event for each. A solicited arm
+ * does not weaken a full one. Without a channel nothing happens. Call with no QP lock held.
+ */
+void iw_cq_arm(struct iw_cq *cq, bool solicited_only);
+
+/** Whether someone is to be woken by the next completion: then nothing may wait for a poll. */
+static inline bool iw_cq_is_armed(struct iw_cq *cq)
+{
+    return __atomic_load_n(&cq->arm, __ATOMIC_RELAXED) != IW_ARM_NONE;
+}
+
+/** Resizes; what it holds stays. @return 0, EINVAL (smaller than what it holds, or bad), ENOMEM */
+int iw_cq_resize(struct iw_cq *cq, int cqe);
+
+struct iw_channel *iw_channel_create(struct ibv_context *ctx);
+/** @return 0 or EBUSY */
+int iw_channel_destroy(struct iw_channel *ch);
+/**
+ * Takes the next event if there is one.
+ * @return the CQ, its events_read counted; NULL
+ */
+struct iw_cq *iw_channel_take(struct iw_channel *ch);
+/**
+ * Queues the event of @p cq, which has a channel, unless one is queued still, and wakes; call with
+ * no QP or CQ lock held.
+ */
+void iw_channel_raise(struct iw_cq *cq);
+/** @p cq leaves its channel, its unread event with it. @return how many of its events were read */
+unsigned iw_channel_drop(struct iw_cq *cq);
+
+/** Acknowledges @p n completion events. */
+void iw_cq_ack(struct iw_cq *cq, unsigned n);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The progress engine: who runs the sockets, and when.
+ *
+ * All sockets of the process stand in one epoll set. A pass looks at the set without waiting, pins
+ * each source that is ready, and calls it. Passes are run by
+ *
+ *   pollers  (ibv_poll_cq on an empty CQ)        iw_engine_poll()
+ *   getters  (ibv_get_cq_event, blocked)         iw_engine_wait()
+ *   the engine thread, when neither is there.
+ *
+ * The thread sleeps in an epoll set of its own, which holds the first one. A blocked getter
+ * switches that entry off while it waits (iw_engine_wait), so that a packet wakes one thread only.
+ * While pollers keep at it they hold a lease: the thread switches the entry off itself and looks at
+ * a counter on a timer of 100 us, doubling to 1 ms; a socket that is ready at two looks running
+ * ends the lease. Sockets, listeners and timers of a process that sleeps cost nothing.
+ *
+ * Posted work that was not transmitted at once is on the dirty stack, a lock-free list that any
+ * pass takes as a whole; the thread takes it at the latest 100 us later.
+ *
+ * Locks: engine.lock (timers, start, the switch) is a leaf. Sources are called without locks.
+ */
+#ifndef ANYWARP_RNIC_ENGINE_H
+#define ANYWARP_RNIC_ENGINE_H
+
+#include "common/list.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** A descriptor in the epoll set, embedded in its owner. */
+struct iw_source {
+    int fd;
+    uint32_t events; /* EPOLL* bits asked for */
+    uint32_t slot;   /* in the table that epoll data indexes; 0: not added */
+    /** Something is ready. May run in several threads at once. */
+    void (*ready)(struct iw_source *s, uint32_t events);
+};
+
+/** @return 0, ENOMEM, ENOSPC, or an errno of epoll or of the thread's start */
+int iw_source_add(struct iw_source *s, int fd, uint32_t events,
+                  void (*ready)(struct iw_source *, uint32_t));
+
+/** Changes the events asked for. Legal inside ready(). */
+void iw_source_want(struct iw_source *s, uint32_t events);
+
+/**
+ * Takes the source out of the set and waits until no ready() of it runs, unless the caller is
+ * inside one itself: then until no other does. Afterwards no ready() begins. Harmless if not added.
+ */
+void iw_source_del(struct iw_source *s);
+
+/** One-shot timers, run by the engine thread with no lock held. */
+struct iw_timer {
+    struct list link;
+    uint64_t due; /* ns, CLOCK_MONOTONIC */
+    void (*fire)(struct iw_timer *t);
+    bool set;
+};
+
+/** Sets or moves the timer; @p ms from now. */
+void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *));
+/** Unsets; waits for a fire() that runs, unless the caller is in it. */
+void iw_timer_cancel(struct iw_timer *t);
+
+/** Work that somebody has to do soon: embedded in its owner, pushed at most once at a time. */
+struct iw_dirty {
+    struct iw_dirty *next;
+    atomic_bool queued;
+    atomic_uint running; /* threads inside run() */
+    void (*run)(struct iw_dirty *d);
+};
+
+/** Queues; nothing if it is queued already. The engine runs it within 100 us if no pass does. */
+void iw_dirty_push(struct iw_dirty *d);
+/** Waits until @p d is neither queued nor running; passes run meanwhile. */
+void iw_dirty_wait(struct iw_dirty *d);
+
+/** Whether pollers hold a lease: then posted work may wait for their next empty poll. */
+bool iw_engine_leased(void);
+
+/**
+ * One pass on behalf of a poller whose CQ was empty @p empty_run times in a row; runs the dirty
+ * stack first. Runs of at least 8 renew the lease.
+ */
+void iw_engine_poll(unsigned empty_run);
+
+/** The program will sleep or wait elsewhere: ends the lease, runs the dirty stack. */
+void iw_engine_arm(void);
+
+/**
+ * Waits until @p fd (an event descriptor) is readable, doing the process's progress meanwhile:
+ * first a spin of iw_conf()->spin_us, then asleep on the sockets. The wait itself is a cancellation
+ * point, no lock is held in it.
+ * @return 0, or -EINTR by the rule of iw_eventfd_wait()
+ */
+int iw_engine_wait(int fd);
+
+/** Nanoseconds of CLOCK_MONOTONIC. */
+uint64_t iw_now(void);
+
+#endif

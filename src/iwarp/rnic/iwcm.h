@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The CM port: the only door between librdmacm and the RNIC. One endpoint (struct iw_cm) is a bound
+ * address, a listener or one connection; it owns its TCP socket from bind to the end of the close.
+ *
+ * Every function may be called from any thread with no lock of the caller's held that its handler
+ * also takes. Functions return 0 or a negative errno and never block on the network.
+ *
+ * Events come through the handler: from the engine thread or from any thread that makes progress,
+ * with no lock of the RNIC held; those of one endpoint one at a time and in order. What an event
+ * points to lives until the handler returns.
+ */
+#ifndef ANYWARP_RNIC_IWCM_H
+#define ANYWARP_RNIC_IWCM_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct iw_cm;
+
+/* Exported to librdmacm under the version node ANYWARP_PRIVATE_1. */
+#define IW_CM_EXPORT __attribute__((visibility("default")))
+
+enum iw_cm_event_type {
+    IW_CM_CONNECT_REQUEST, /* a listener's: event->request is the new endpoint */
+    IW_CM_ESTABLISHED,     /* status 0 */
+    IW_CM_REJECTED,        /* -ECONNREFUSED: refused by TCP or rejected by the peer's program (then
+                              with its private data); -ECONNRESET: closed before a Reply */
+    IW_CM_UNREACHABLE,     /* -ETIMEDOUT, -EHOSTUNREACH, -ENETUNREACH */
+    IW_CM_CONNECT_ERROR,   /* any other negative errno */
+    IW_CM_DISCONNECTED,    /* exactly once after ESTABLISHED, however the connection ended */
+};
+
+struct iw_cm_event {
+    enum iw_cm_event_type type;
+    int status;
+    const void *private_data;  /* NULL if private_data_len is 0 */
+    uint16_t private_data_len; /* up to 512 */
+    /* CONNECT_REQUEST and ESTABLISHED, from the view of the one who gets the event: reads and
+     * atomics it may have outstanding, and must serve. Up to 255. */
+    uint8_t initiator_depth, responder_resources;
+    struct iw_cm *request; /* CONNECT_REQUEST: now the handler's; iw_cm_set_handler() it */
+};
+
+/**
+ * @return 0; for CONNECT_REQUEST a nonzero value says that the handler did not take the new
+ * endpoint, which is then rejected and destroyed here
+ */
+typedef int iw_cm_handler(void *owner, const struct iw_cm_event *event);
+
+struct iw_cm_param {
+    const void *private_data;
+    uint8_t private_data_len;
+    uint8_t initiator_depth, responder_resources; /* up to the device's limits */
+    struct ibv_qp *qp;                            /* the QP to connect; NULL: find qp_num in ctx */
+    uint32_t qp_num;
+    struct ibv_context *ctx;
+};
+
+/** A new endpoint without address. */
+IW_CM_EXPORT int iw_cm_create(struct iw_cm **cm, iw_cm_handler *handler, void *owner);
+
+/** Gives the endpoint of a CONNECT_REQUEST, or any other, a new handler. */
+IW_CM_EXPORT void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, void *owner);
+
+/**
+ * Binds a TCP socket, so that the port is ours from here on. The zero address is the wildcard; port
+ * 0 lets the kernel choose.
+ * @param afonly  IPv6 wildcard: no IPv4
+ * @return -EINVAL (already bound), -EAFNOSUPPORT, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE,
+ * ...
+ */
+IW_CM_EXPORT int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool reuseaddr,
+                            bool afonly);
+
+/** IP_TOS or IPV6_TCLASS of the socket; before bind it is kept for it. Children inherit it. */
+IW_CM_EXPORT int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos);
+
+/** @param backlog  connections that wait for iw_cm_accept(), <= 0 for the default of 1024 */
+IW_CM_EXPORT int iw_cm_listen(struct iw_cm *cm, int backlog);
+
+/**
+ * Begins to connect; the outcome is one event, also for a port that refuses.
+ * @return -EINVAL (not bound, already connecting, no such QP, QP connected or in error, depth or
+ *         private data over the limit), -ENOMEM, or what TCP said at once other than a refusal
+ */
+IW_CM_EXPORT int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst,
+                               const struct iw_cm_param *param);
+
+/**
+ * Answers a CONNECT_REQUEST. ESTABLISHED follows.
+ * @return -EINVAL as for connect or if answered already, -ECONNRESET if the peer has gone
+ */
+IW_CM_EXPORT int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param);
+
+/** @return -EINVAL if this is no unanswered CONNECT_REQUEST, or len is over 251 */
+IW_CM_EXPORT int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len);
+
+/**
+ * Graceful close: what was posted goes out, then FIN; the QP goes to error and its work requests
+ * are flushed; DISCONNECTED follows. 0 also when the peer was first, or nothing was ever
+ * established.
+ * @return -EINVAL for a listener or an endpoint that never began to connect
+ */
+IW_CM_EXPORT int iw_cm_disconnect(struct iw_cm *cm);
+
+/**
+ * Ends the endpoint: an established connection is closed and its QP goes to error, an unanswered
+ * request is rejected, a listener stops. Waits for a handler that is running, unless it is the
+ * caller; afterwards none runs. What TCP still has to send goes on without the endpoint.
+ */
+IW_CM_EXPORT void iw_cm_destroy(struct iw_cm *cm);
+
+/** Local and peer address as TCP has them now; either may be NULL; zeroed if there is none. */
+IW_CM_EXPORT void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
+                                  struct sockaddr_storage *peer);
+
+/** The one context that all ids share, opened at first use. @return NULL and errno if no device */
+IW_CM_EXPORT struct ibv_context *iw_cm_context(void);
+
+/*
+ * An event descriptor (eventfd): readable exactly while its queue is not empty, one wake-up an
+ * event. Used for completion channels, asynchronous events and rdma_event_channels alike. The queue
+ * and its lock are the owner's.
+ */
+
+/** @return descriptor >= 0, close-on-exec, above 1023 if the limit allows; or a negative errno */
+IW_CM_EXPORT int iw_eventfd_create(void);
+/** An event was queued. Call with the queue's lock held. */
+IW_CM_EXPORT void iw_eventfd_raise(int fd);
+/** The queue has become empty. Call with the queue's lock held. */
+IW_CM_EXPORT void iw_eventfd_drain(int fd);
+/** Whether O_NONBLOCK is set on it now. */
+IW_CM_EXPORT bool iw_eventfd_nonblocking(int fd);
+/**
+ * Waits until it is readable; a cancellation point; call without locks. A signal ends it with
+ * -EINTR unless every handler installed has SA_RESTART.
+ * @return 0 or -EINTR
+ */
+IW_CM_EXPORT int iw_eventfd_wait(int fd);
+/**
+ * Whether a wait that a signal interrupted goes on: every handler installed, those for faults like
+ * SIGSEGV apart, has SA_RESTART.
+ */
+bool iw_eventfd_restarts(void);
+/** Closes it. */
+IW_CM_EXPORT void iw_eventfd_close(int fd);
+
+#endif

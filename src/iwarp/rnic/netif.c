@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/netif.h"
+
+#include "common/sys.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+static struct ifaddrs *interfaces(void)
+{
+    struct ifaddrs *list;
+    return getifaddrs(&list) == 0 ? list : NULL;
+}
+
+/** An address may be listed under a label, "eth0:1". */
+static bool wanted(const struct ifaddrs *i, const char *interface)
+{
+    size_t len = strcspn(i->ifa_name, ":");
+    return !*interface || (strlen(interface) == len && memcmp(i->ifa_name, interface, len) == 0);
+}
+
+static bool is_family(const struct ifaddrs *i, int family)
+{
+    return i->ifa_addr && i->ifa_addr->sa_family == family;
+}
+
+/** The interface's MAC as the kernel lists it, NULL if it has no Ethernet-like one. */
+static const struct sockaddr_ll *mac_of(const struct ifaddrs *i)
+{
+    static const uint8_t none[6];
+    if (!is_family(i, AF_PACKET) || (i->ifa_flags & IFF_LOOPBACK))
+        return NULL;
+    const struct sockaddr_ll *ll = (const void *)i->ifa_addr;
+    return ll->sll_halen == 6 && memcmp(ll->sll_addr, none, 6) ? ll : NULL;
+}
+
+bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex)
+{
+    struct ifaddrs *list = interfaces();
+    const struct sockaddr_ll *first = NULL;
+    bool first_up = false;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        const struct sockaddr_ll *ll = wanted(i, interface) ? mac_of(i) : NULL;
+        bool up = i->ifa_flags & IFF_UP;
+        if (!ll || (first && first_up > up) ||
+            (first && first_up == up && first->sll_ifindex < ll->sll_ifindex))
+            continue;
+        first = ll;
+        first_up = up;
+    }
+    if (first) {
+        memcpy(mac, first->sll_addr, 6);
+        *ifindex = (unsigned)first->sll_ifindex;
+    }
+    bool found = first != NULL;
+    freeifaddrs(list);
+    return found;
+}
+
+static bool gid_of(const struct ifaddrs *i, struct ibv_gid_entry *e)
+{
+    *e = (struct ibv_gid_entry){.ndev_ifindex = if_nametoindex(i->ifa_name)};
+    if (is_family(i, AF_INET)) {
+        const struct sockaddr_in *in = (const void *)i->ifa_addr;
+        e->gid.raw[10] = e->gid.raw[11] = 0xff;
+        memcpy(e->gid.raw + 12, &in->sin_addr, 4);
+        return true;
+    }
+    if (is_family(i, AF_INET6)) {
+        const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
+        memcpy(e->gid.raw, &in6->sin6_addr, 16);
+        return true;
+    }
+    return false;
+}
+
+unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max)
+{
+    struct ifaddrs *list = interfaces();
+    unsigned n = 0;
+    for (unsigned loopback = 0; loopback <= IFF_LOOPBACK; loopback += IFF_LOOPBACK)
+        for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+            struct ibv_gid_entry e;
+            if ((i->ifa_flags & IFF_LOOPBACK) != loopback || !wanted(i, interface) ||
+                !gid_of(i, &e))
+                continue;
+            if (n < max)
+                gids[n] = e;
+            n++;
+        }
+    freeifaddrs(list);
+    return n;
+}
+
+bool iw_netif_is_up(const char *interface)
+{
+    const unsigned up = IFF_UP | IFF_RUNNING;
+    if (!*interface)
+        return true;
+    struct ifaddrs *list = interfaces();
+    bool found = false;
+    for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
+        found = wanted(i, interface) && (i->ifa_flags & up) == up;
+    freeifaddrs(list);
+    return found;
+}
+
+unsigned iw_netif_mtu(const char *interface)
+{
+    unsigned mtu = 0;
+    long fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    struct ifaddrs *list = interfaces();
+    int saved = errno;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        struct ifreq r = {0};
+        if (!wanted(i, interface) || !is_family(i, AF_PACKET))
+            continue;
+        memcpy(r.ifr_name, i->ifa_name, strnlen(i->ifa_name, IFNAMSIZ - 1));
+        if (ioctl((int)fd, SIOCGIFMTU, &r) == 0 && r.ifr_mtu > 0 && (unsigned)r.ifr_mtu > mtu)
+            mtu = (unsigned)r.ifr_mtu;
+    }
+    errno = saved;
+    freeifaddrs(list);
+    sys_close((int)fd);
+    return mtu;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/place.h"
+
+#include "rnic/qp_fail.h"
+
+#include <string.h>
+
+void iw_place(uint8_t *dst, const uint8_t *src, size_t len)
+{
+    if (len == 0)
+        return;
+    memcpy(dst, src, len - 1);
+    __atomic_store_n(dst + len - 1, src[len - 1], __ATOMIC_RELEASE);
+}
+
+enum iw_err iw_scatter(struct iw_qp *qp, const struct ibv_sge *sge, uint32_t nsge, uint64_t offset,
+                       const uint8_t *src, size_t len)
+{
+    for (uint32_t k = 0; k < nsge && len; k++) {
+        if (offset >= sge[k].length) {
+            offset -= sge[k].length;
+            continue;
+        }
+        size_t n = sge[k].length - offset;
+        if (n > len)
+            n = len;
+        uint8_t *p;
+        enum iw_err err =
+            iw_region_check(sge[k].lkey, qp->pd, IW_USE_SCATTER, sge[k].addr + offset, n, &p);
+        if (err) {
+            iw_qp_explain(qp, sge[k].lkey, IW_USE_SCATTER, sge[k].addr + offset, n);
+            return IW_ERR_LOCAL_SINK;
+        }
+        iw_place(p, src, n);
+        src += n;
+        len -= n;
+        offset = 0;
+    }
+    return IW_OK;
+}
+
+uint64_t iw_sge_bytes(const struct ibv_sge *sge, uint32_t nsge)
+{
+    uint64_t n = 0;
+    for (uint32_t k = 0; k < nsge; k++)
+        n += sge[k].length;
+    return n;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Putting received bytes into registered memory. */
+#ifndef ANYWARP_RNIC_PLACE_H
+#define ANYWARP_RNIC_PLACE_H
+
+#include "rnic/qp.h"
+
+/**
+ * Copies so that the last byte is stored last: programs poll it to see that a Write is complete.
+ */
+void iw_place(uint8_t *dst, const uint8_t *src, size_t len);
+
+/**
+ * Copies into a scatter list, @p offset bytes into it; the caller knows that it fits. Each entry is
+ * checked for every call, as its region may have been revoked.
+ * @return IW_OK or LOCAL_SINK
+ */
+enum iw_err iw_scatter(struct iw_qp *qp, const struct ibv_sge *sge, uint32_t nsge, uint64_t offset,
+                       const uint8_t *src, size_t len);
+
+/** Bytes of a scatter list. */
+uint64_t iw_sge_bytes(const struct ibv_sge *sge, uint32_t nsge);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a QP, and the table of QP numbers. */
+#include "rnic/qp.h"
+
+#include "rnic/cm.h"
+#include "rnic/context.h"
+#include "rnic/qp_fail.h"
+#include "rnic/qp_link.h"
+#include "rnic/qp_rx.h"
+#include "rnic/random.h"
+#include "rnic/sq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define BUCKETS    4096
+#define QPN_MASK   0xffffff
+#define INLINE_MIN 64 /* always there: rdma_xclient posts inline on a QP that asked for none */
+
+static struct {
+    struct lock lock;
+    struct iw_qp *bucket[BUCKETS];
+} numbers = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+
+static struct iw_qp **find_locked(uint32_t qpn)
+{
+    struct iw_qp **p = &numbers.bucket[qpn % BUCKETS];
+    assert_held(&numbers.lock);
+    while (*p && (*p)->pub.qp_num != qpn)
+        p = &(*p)->hash_next;
+    return p;
+}
+
+/** Gives a random number that is free and not 0 or 1. @return 0 or EIO */
+static int number_take(struct iw_qp *qp)
+{
+    for (;;) {
+        uint32_t n;
+        if (iw_random32(&n))
+            return EIO;
+        n &= QPN_MASK;
+        if (n < 2)
+            continue;
+        lock_get(&numbers.lock);
+        struct iw_qp **p = find_locked(n);
+        bool taken = *p != NULL;
+        if (!taken) {
+            qp->pub.qp_num = n;
+            *p = qp;
+        }
+        lock_put(&numbers.lock);
+        if (!taken)
+            return 0;
+    }
+}
+
+static void number_give(struct iw_qp *qp)
+{
+    lock_get(&numbers.lock);
+    *find_locked(qp->pub.qp_num) = qp->hash_next;
+    lock_put(&numbers.lock);
+}
+
+struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num)
+{
+    lock_get(&numbers.lock);
+    struct iw_qp *qp = *find_locked(qp_num);
+    lock_put(&numbers.lock);
+    return qp && qp->pub.context == ctx ? qp : NULL;
+}
+
+static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
+{
+    const struct ibv_qp_cap *c = &a->cap;
+    if (a->qp_type != IBV_QPT_RC)
+        return EOPNOTSUPP;
+    if (c->max_send_wr > IW_MAX_QP_WR || c->max_recv_wr > IW_MAX_QP_WR ||
+        c->max_send_sge > IW_MAX_SGE || c->max_recv_sge > IW_MAX_SGE ||
+        c->max_inline_data > IW_MAX_INLINE)
+        return EINVAL;
+    if ((!a->send_cq && c->max_send_wr) || (!a->recv_cq && (c->max_recv_wr || a->srq)))
+        return EINVAL;
+    if ((a->send_cq && a->send_cq->context != pd->pub.context) ||
+        (a->recv_cq && a->recv_cq->context != pd->pub.context))
+        return EINVAL;
+    return a->srq ? EOPNOTSUPP : 0;
+}
+
+static void run_dirty(struct iw_dirty *d)
+{
+    struct iw_qp *qp = container_of(d, struct iw_qp, dirty);
+    struct iw_wakes w = {0};
+    lock_get(&qp->sq_lock);
+    iw_qp_transmit_locked(qp, &w);
+    bool settle = qp->error && !qp->flushed;
+    lock_put(&qp->sq_lock);
+    if (settle)
+        iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+}
+
+static void cq_use(struct iw_cq *cq, int by)
+{
+    if (cq)
+        atomic_fetch_add(&cq->users, by);
+}
+
+static void release(struct iw_qp *qp)
+{
+    iw_sq_fini(&qp->sq);
+    iw_rq_fini(&qp->own_rq);
+    free(qp->irq);
+    free(qp->orq);
+    lock_fini(&qp->sq_lock);
+    lock_fini(&qp->rx_lock);
+    pthread_mutex_destroy(&qp->pub.mutex);
+    pthread_cond_destroy(&qp->pub.cond);
+    free(qp);
+}
+
+static void publish(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
+{
+    struct ibv_qp *q = &qp->pub;
+    q->context = qp->pd->pub.context;
+    q->qp_context = a->qp_context;
+    q->pd = &qp->pd->pub;
+    q->send_cq = a->send_cq;
+    q->recv_cq = a->recv_cq;
+    q->srq = a->srq;
+    q->handle = q->qp_num;
+    q->state = IBV_QPS_RESET;
+    q->qp_type = IBV_QPT_RC;
+    cq_use(qp->send_cq, 1);
+    cq_use(qp->recv_cq, 1);
+    iw_pd_add_qp(qp->pd, &qp->pd_link);
+}
+
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    int r = check(pd, attr);
+    struct iw_qp *qp = r ? NULL : calloc(1, sizeof(*qp));
+    if (!qp) {
+        errno = r ? r : ENOMEM;
+        return NULL;
+    }
+    struct ibv_qp_cap cap = attr->cap;
+    if (cap.max_inline_data < INLINE_MIN)
+        cap.max_inline_data = INLINE_MIN;
+    qp->cap = cap;
+    qp->pd = pd;
+    qp->send_cq = attr->send_cq ? iw_cq(attr->send_cq) : NULL;
+    qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
+    qp->rq = &qp->own_rq;
+    qp->dirty.run = run_dirty;
+    lock_init(&qp->rx_lock);
+    lock_init(&qp->sq_lock);
+    pthread_mutex_init(&qp->pub.mutex, NULL);
+    pthread_cond_init(&qp->pub.cond, NULL);
+    r = iw_sq_init(&qp->sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,
+                   attr->sq_sig_all);
+    int rr = iw_rq_init(&qp->own_rq, cap.max_recv_wr, cap.max_recv_sge);
+    if (!r && !rr)
+        r = number_take(qp);
+    if (r || rr) {
+        release(qp);
+        errno = r ? r : rr;
+        return NULL;
+    }
+    publish(qp, attr);
+    attr->cap = cap;
+    return qp;
+}
+
+int iw_qp_destroy(struct iw_qp *qp)
+{
+    iw_cm_qp_leaves(qp);
+    number_give(qp);
+    iw_dirty_wait(&qp->dirty);
+    iw_rx_fini(qp);
+    iw_pd_remove_qp(qp->pd, &qp->pd_link);
+    cq_use(qp->send_cq, -1);
+    cq_use(qp->recv_cq, -1);
+    release(qp);
+    return 0;
+}

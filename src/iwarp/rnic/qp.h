@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queue pair: its two queues, the reads in flight each way, and the iWARP stream it runs on.
+ *
+ * Files: qp.c life and numbers, qp_state.c the ibv state table, sq.c posting, qp_tx.c transmission,
+ * qp_rx.c reception (the upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones,
+ * qp_read.c reads and atomics we ask for, qp_answer.c the
+ * peer's, qp_held.c early messages, place.c memory, qp_fail.c errors and flush, rq.c receive
+ * queues, qp_link.c attach, close and detach of the stream.
+ *
+ * Locks, in the order in which they are taken (the whole project's order):
+ *
+ *     iw_cm.lock      a CM endpoint's state
+ *     qp.rx_lock      everything received: rx, recv, held, staging. Progress only tries it.
+ *     qp.sq_lock      everything sent: send queue, orq, irq, tx, batch, ibv state, link
+ *     rq.lock         the receive queue, or the SRQ
+ *     cq.lock
+ *     channel.lock, context.lock, pd.lock, engine.lock: leaves
+ *
+ * Posting takes sq_lock or rq.lock only. rx_lock may be waited for only by tear-down and by
+ * iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
+ * made with any of them held; what they cause goes through struct iw_wakes.
+ */
+#ifndef ANYWARP_RNIC_QP_H
+#define ANYWARP_RNIC_QP_H
+
+#include "common/list.h"
+#include "common/lock.h"
+#include "conn/close.h"
+#include "conn/nego.h"
+#include "conn/rx.h"
+#include "conn/stream.h"
+#include "conn/tx.h"
+#include "rnic/cq.h"
+#include "rnic/engine.h"
+#include "rnic/limits.h"
+#include "rnic/region.h"
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct iw_cm;
+
+/* ---- receive queue: a QP's own, or a shared one ---- */
+
+struct iw_rqe {
+    uint64_t wr_id;
+    uint32_t nsge;
+};
+
+struct iw_rq {
+    struct lock lock;
+    uint32_t max_wr, max_sge; /* as advertised */
+    uint32_t mask;            /* ring size - 1 */
+    uint32_t head, tail;      /* free-running */
+    struct iw_rqe *ring;      /* NULL if max_wr is 0 */
+    struct ibv_sge *sge;      /* max_sge for each ring entry */
+    bool flushing;            /* the QP failed: what is posted completes flushed */
+};
+
+/** @return 0 or ENOMEM */
+int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge);
+void iw_rq_fini(struct iw_rq *rq);
+/** Copies one WR in. @return 0, EINVAL (too many SGEs), ENOMEM (full) */
+int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr);
+
+/** The receive that a message is being placed into. */
+struct iw_recv {
+    bool taken;
+    uint64_t wr_id;
+    uint32_t nsge;
+    __be32 imm; /* of a Send with immediate */
+    bool solicited;
+    struct ibv_sge sge[IW_MAX_SGE];
+};
+
+/** Takes the oldest receive. @return false if there is none */
+bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out);
+/** Whether a receive is posted. */
+bool iw_rq_any(struct iw_rq *rq);
+
+/* ---- send queue ---- */
+
+struct iw_sqe {
+    uint64_t wr_id;
+    uint64_t remote_addr;
+    uint64_t compare_add, swap;
+    uint64_t len;     /* payload bytes */
+    uint64_t cut;     /* of them, or of the request, cut into FPDUs */
+    uint64_t end_pos; /* tx position behind the last byte, once all is cut */
+    uint32_t rkey;
+    uint32_t imm_or_inv; /* imm_data as given, or the key to invalidate */
+    uint8_t opcode;      /* enum ibv_wr_opcode */
+    uint8_t flags;       /* IBV_SEND_* of the WR; SIGNALED also by sq_sig_all */
+    uint8_t nsge;        /* 0 with inline data */
+    bool begun;          /* first segment is cut */
+    uint8_t stage;       /* Write with immediate: 1 once the Write is cut */
+    bool answered;       /* read or atomic: the response is in */
+    uint8_t status;      /* enum ibv_wc_status of the WR at fault, 0 for the others */
+};
+
+struct iw_sq {
+    uint32_t max_wr, max_sge, max_inline;
+    uint32_t mask;
+    uint32_t head; /* oldest not completed */
+    uint32_t cut;  /* oldest not wholly cut into FPDUs */
+    uint32_t tail; /* next to post */
+    struct iw_sqe *ring;
+    struct ibv_sge *sge;
+    uint8_t *inline_data; /* max_inline for each entry; pages are touched when used */
+    bool sig_all;
+};
+
+/** A read or atomic that waits for its response, in order. */
+struct iw_orq_entry {
+    uint32_t sqe;      /* index in the send queue; unused for rtr */
+    bool rtr;          /* the zero-length read of connection set-up */
+    uint64_t received; /* bytes of the response */
+};
+
+/** A read or atomic of the peer that waits for its response to be sent, in order. */
+struct iw_irq_entry {
+    bool is_atomic; /* done already; only its response is due */
+    struct rdmap_read_request read;
+    struct rdmap_atomic_response atomic;
+    uint64_t cut;
+    uint64_t end_pos; /* once all is cut; kept until sent, as its memory may be gathered */
+    bool begun;
+};
+
+/** A small ring of at most IW_MAX_DEPTH entries. */
+struct iw_depth {
+    uint32_t limit; /* agreed IRD or ORD */
+    uint32_t mask;
+    uint32_t head, tail; /* free-running */
+};
+
+/* ---- the QP ---- */
+
+enum iw_qp_news {
+    IW_QP_NEWS_READY = 1 << 0,        /* the first FPDU came in: a responder is established */
+    IW_QP_NEWS_DISCONNECTED = 1 << 1, /* the stream ended */
+    IW_QP_NEWS_CLOSED = 1 << 2,       /* the socket can go */
+    IW_QP_NEWS_RESET = 1 << 3,        /* with CLOSED: by a reset */
+    IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for receives to be posted */
+};
+
+/** A segment of an early message, kept until a receive is posted (design: late receives). */
+struct iw_held;
+
+struct iw_qp {
+    union {
+        struct ibv_qp pub;
+        struct ibv_qp_ex pub_ex;
+    };
+    struct iw_pd *pd;
+    struct list pd_link;             /* pd->qps */
+    struct iw_qp *hash_next;         /* QP number table */
+    struct iw_cq *send_cq, *recv_cq; /* NULL only for a queue of size 0 */
+    struct iw_rq *rq;                /* own_rq, or that of the SRQ */
+    struct iw_rq own_rq;
+    struct ibv_qp_cap cap;
+
+    struct lock sq_lock;
+    struct iw_sq sq;
+    struct iw_depth ord, ird;
+    struct iw_orq_entry *orq; /* allocated with the link */
+    struct iw_irq_entry *irq;
+    uint32_t irq_cut; /* oldest response not wholly cut */
+    bool irq_turn;    /* the next message is a response: neither side starves */
+    struct iwc_tx tx;
+    struct iwc_batch *batch; /* only while something is unsent */
+    uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
+    uint32_t unflushed;      /* payload bytes posted since the last transmission */
+    bool tx_blocked;         /* TCP is full: EPOLLOUT is asked for */
+    bool rx_paused;          /* EPOLLIN is not asked for */
+    bool tx_hold;            /* responder before the first FPDU: nothing may be sent */
+    uint8_t rtr;             /* MPA_RTR_* to send before anything else */
+    bool term_queued;        /* the Terminate goes next, then nothing */
+    uint8_t term_len;
+    uint8_t term[TERMINATE_MAX];
+    struct iw_dirty dirty; /* posted and not transmitted */
+
+    /* state, under sq_lock */
+    enum ibv_qp_state state;
+    unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */
+    struct ibv_qp_attr attr; /* what modify_qp set */
+    enum iwc_close_state close;
+    bool linked;         /* a stream is attached and not released yet */
+    bool same_host, ext; /* what is known of the peer */
+    bool was_linked;     /* a QP connects once */
+    struct iwc_stream *stream;
+    struct iw_source *source;
+    struct iw_cm *cm;      /* gets the news; its reference is the CM's business */
+    bool disconnected;     /* the CM was told */
+    enum iw_err error;     /* the first cause; IW_OK while all is well */
+    bool flushed;          /* everything that was posted has been completed */
+    atomic_bool over;      /* error is set: what still comes in is dropped */
+    atomic_bool explained; /* explanation is written, by whoever was first */
+    char explanation[224]; /* English: keys, ranges, rights; what a peer's Terminate said */
+
+    struct lock rx_lock;
+    struct iwc_rx rx;
+    uint8_t *staging;    /* from the pool, only while it holds a partial FPDU */
+    uint32_t staged;     /* bytes in it not used yet */
+    uint32_t staged_at;  /* offset of the first */
+    struct iw_recv recv; /* the Send in progress */
+    struct iw_held *held_head, *held_tail;
+    size_t held_bytes;
+    uint32_t written;      /* bytes of Writes since the last message on QN 0 */
+    uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
+    atomic_bool starved;   /* Sends wait for a posted receive */
+    bool paused;           /* and the socket is not read: the bound is reached */
+    bool fin_seen;         /* the peer's FIN waits behind held Sends */
+    bool silent;           /* no FPDU came in yet, and the CM wants to know of the first */
+    bool work;             /* reception made something ready to complete or send */
+    struct iw_wakes wakes; /* of this stretch with rx_lock */
+
+    atomic_uint pins;           /* threads that came through the CM; destroy waits for them */
+    unsigned async_events_read; /* by the program; under the context's lock */
+};
+
+static inline struct iw_qp *iw_qp(struct ibv_qp *q)
+{
+    return container_of(q, struct iw_qp, pub);
+}
+
+/* ---- for layer verbs ---- */
+
+/**
+ * Creates a QP in state RESET and writes the true caps back to @p attr.
+ * @return NULL and errno: EOPNOTSUPP (not RC), EINVAL (caps over the limits, missing CQ), ENOMEM,
+ * EIO
+ */
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr);
+/** Closes the stream (what was posted goes out first, at most 1 s), then frees. @return 0 */
+int iw_qp_destroy(struct iw_qp *qp);
+/** By number, in this context. Valid while the program does not destroy it. */
+struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
+
+/** @return 0 or EINVAL, and then nothing has changed */
+int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);
+void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+
+/** @return 0; EINVAL (state, opcode, flags, SGEs), ENOMEM (full), EOPNOTSUPP; *bad_wr is set then
+ */
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/* What the CM calls is in qp_link.h. */
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/qp_fail.h"
+
+#include "rnic/cm.h"
+#include "rnic/context.h"
+#include "rnic/log.h"
+#include "rnic/qp_link.h"
+#include "rnic/qp_read.h"
+#include "rnic/qp_recv.h"
+#include "rnic/sq.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void explain(struct iw_qp *qp, const char *text)
+{
+    if (!atomic_exchange(&qp->explained, true))
+        snprintf(qp->explanation, sizeof(qp->explanation), "%s", text);
+}
+
+void iw_qp_explain(struct iw_qp *qp, uint32_t stag, enum iw_use use, uint64_t to, uint64_t len)
+{
+    char text[sizeof(qp->explanation)];
+    iw_region_explain(text, sizeof(text), stag, qp->pd, use, to, len);
+    explain(qp, text);
+}
+
+/** Causes that are no fault: the ends of connections that somebody wanted. */
+static bool orderly(enum iw_err err)
+{
+    return err == IW_ERR_LLP_CLOSED || err == IW_ERR_RDMAP_LOCAL;
+}
+
+static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (qp->error)
+        return;
+    qp->error = err;
+    atomic_store(&qp->over, true);
+    iw_qp_set_state_locked(qp, IBV_QPS_ERR);
+    w->qp = qp;
+    if (!orderly(err))
+        w->async |= 1u << iw_err_info(err)->event;
+}
+
+void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->linked)
+        return;
+    struct iwc_close_step step = iwc_close_step(qp->close, event);
+    assert(!(step.actions & IWC_CLOSE_ILLEGAL));
+    qp->close = step.next;
+    if (step.actions & IWC_CLOSE_SEND_TERM)
+        qp->term_queued = true;
+    if (step.actions & IWC_CLOSE_SEND_FIN)
+        qp->stream->ops->shutdown(qp->stream);
+    if (step.next != IWC_CLOSE_OPEN && step.next != IWC_CLOSE_FLUSHING && !qp->disconnected) {
+        note_locked(qp, IW_ERR_LLP_CLOSED, w);
+        qp->disconnected = true;
+        w->cm |= IW_QP_NEWS_DISCONNECTED;
+    }
+    if (step.actions & IWC_CLOSE_RELEASE) {
+        w->cm |= IW_QP_NEWS_CLOSED | (step.actions & IWC_CLOSE_RESET ? IW_QP_NEWS_RESET : 0);
+        qp->linked = false;
+    }
+    w->qp = qp;
+}
+
+void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
+                       uint32_t ulpdu_len, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (qp->error)
+        return;
+    note_locked(qp, err, w);
+    if (!qp->linked)
+        return;
+    struct terminate t;
+    terminate_from_error(&t, err, seg, ulpdu_len);
+    qp->term_len = (uint8_t)terminate_encode(qp->term, &t);
+    iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
+}
+
+void iw_qp_fin_locked(struct iw_qp *qp, bool partial, struct iw_wakes *w)
+{
+    if (partial && qp->close == IWC_CLOSE_OPEN)
+        explain(qp, "in the middle of an FPDU");
+    iw_qp_stop_reading_locked(qp);
+    if (qp->close == IWC_CLOSE_PEER_FIN || qp->close == IWC_CLOSE_CLOSED)
+        return;
+    iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
+    iw_qp_transmit_locked(qp, w);
+}
+
+void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
+{
+    if (error)
+        explain(qp, strerrordesc_np(-error));
+    iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
+}
+
+void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    if (qp->close == IWC_CLOSE_FLUSHING || qp->close == IWC_CLOSE_TERM ||
+        qp->close == IWC_CLOSE_PEER_FIN)
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_SENT, w);
+}
+
+void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *t)
+{
+    enum iw_err err = iw_err_from_terminate(t->layer, t->etype, t->code);
+    const struct iw_err_info *info = iw_err_info(err);
+    char text[sizeof(qp->explanation)];
+    snprintf(text, sizeof(text), "layer %u type %u code 0x%02x: %s", t->layer, t->etype, t->code,
+             info->text);
+    explain(qp, text);
+    lock_get(&qp->sq_lock);
+    if (t->layer == TERM_RDMAP && t->etype)
+        iw_request_blame_locked(qp, (uint8_t)info->status);
+    note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->wakes);
+    if (qp->close != IWC_CLOSE_CLOSED)
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->wakes);
+    lock_put(&qp->sq_lock);
+}
+
+/* ---- settle ---- */
+
+static void log_end(const struct iw_qp *qp)
+{
+    enum iw_log_level level = orderly(qp->error) ? IW_LOG_INFO : IW_LOG_WARN;
+    if (iw_log_on(level))
+        iw_log(level, "QP 0x%06x: %s%s%s", qp->pub.qp_num, iw_err_info(qp->error)->text,
+               qp->explained ? ": " : "", qp->explained ? qp->explanation : "");
+}
+
+void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    assert_held(&qp->rx_lock);
+    lock_get(&qp->sq_lock);
+    if (qp->error && !qp->flushed) {
+        qp->flushed = true;
+        log_end(qp);
+        iw_qp_transmit_locked(qp, w); /* the Terminate, and what was cut before it */
+        iw_sq_flush_locked(qp, w);
+        iw_recv_flush(qp, w);
+    }
+    lock_put(&qp->sq_lock);
+}
+
+void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
+{
+    lock_get(&qp->rx_lock);
+    iw_qp_settle_rx_locked(qp, w);
+    lock_put(&qp->rx_lock);
+}
+
+/* ---- wakes ---- */
+
+static void raise_overrun(struct iw_cq *cq)
+{
+    struct ibv_async_event ev = {.element.cq = &cq->pub, .event_type = IBV_EVENT_CQ_ERR};
+    iw_async_raise(iw_context(cq->pub.context), &ev);
+}
+
+void iw_wakes_fire(struct iw_wakes *w)
+{
+    for (int i = 0; i < 2; i++) {
+        if (w->cq[i])
+            iw_channel_raise(w->cq[i]);
+        if (w->overrun[i])
+            raise_overrun(w->overrun[i]);
+    }
+    for (unsigned bits = w->async; bits; bits &= bits - 1) {
+        struct ibv_async_event ev = {.element.qp = &w->qp->pub,
+                                     .event_type = (enum ibv_event_type)__builtin_ctz(bits)};
+        iw_async_raise(iw_context(w->qp->pub.context), &ev);
+    }
+    if (w->cm)
+        iw_cm_news(w->qp, w->cm);
+}

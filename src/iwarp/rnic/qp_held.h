@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Early messages. A Send or Immediate that finds no posted receive is held: its segments are copied
+ * and kept in order, up to a bound, and so are the read and atomic requests behind it, which must
+ * not overtake it (RFC 5040 section 5.5 rule 12). Writes and responses pass. At the bound the
+ * socket is no longer read, and TCP holds the peer. rx_lock throughout.
+ */
+#ifndef ANYWARP_RNIC_QP_HELD_H
+#define ANYWARP_RNIC_QP_HELD_H
+
+#include "rnic/qp.h"
+
+/** Whether something is held, so that later messages must queue behind it. */
+bool iw_held_any(const struct iw_qp *qp);
+
+/*
+ * Each holds one message or segment, then offers what is held again, as a receive may have been
+ * posted meanwhile. @return IW_OK, the error of a held message, or IWC_HOLD at the bound
+ */
+int iw_held_segment(struct iw_qp *qp, const struct ddp_seg *seg);
+int iw_held_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool solicited);
+int iw_held_read(struct iw_qp *qp, const struct rdmap_read_request *r);
+int iw_held_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r);
+
+/** Offers what is held again. @return IW_OK or the error of one */
+int iw_held_replay(struct iw_qp *qp);
+void iw_held_drop(struct iw_qp *qp);
+
+#endif

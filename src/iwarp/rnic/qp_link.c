@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/qp_link.h"
+
+#include "common/sys.h"
+#include "rnic/cm.h"
+#include "rnic/conf.h"
+#include "rnic/pool.h"
+#include "rnic/qp_fail.h"
+#include "rnic/qp_held.h"
+#include "rnic/qp_read.h"
+#include "rnic/qp_rx.h"
+#include "rnic/sq.h"
+#include "wire/fpdu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
+
+int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm)
+{
+    int r = -EINVAL;
+    lock_get(&qp->sq_lock);
+    if (!qp->error && !qp->was_linked && !qp->cm && qp->state <= IBV_QPS_RTR) {
+        qp->cm = cm;
+        r = 0;
+    }
+    lock_put(&qp->sq_lock);
+    return r;
+}
+
+void iw_qp_unreserve(struct iw_qp *qp, bool failed)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->sq_lock);
+    qp->cm = NULL;
+    if (failed)
+        iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
+    lock_put(&qp->sq_lock);
+    iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+}
+
+void iw_qp_set_mulpdu_locked(struct iw_qp *qp)
+{
+    const struct iw_conf *conf = iw_conf();
+    uint32_t one = fpdu_mulpdu(qp->stream->ops->emss(qp->stream), qp->tx.markers);
+    if (conf->fpdu == IW_ON)
+        qp->tx.mulpdu = one;
+    else if (conf->fpdu == IW_OFF)
+        qp->tx.mulpdu = conf->fpdu_bytes;
+    else if (qp->ext)
+        qp->tx.mulpdu = qp->same_host ? FPDU_ULPDU_MAX : FPDU_AUTO_EXT;
+    else
+        qp->tx.mulpdu = one;
+}
+
+/** Room for reads and atomics in flight each way; freed with the QP. @return 0 or -ENOMEM */
+static int make_rings(struct iw_qp *qp, const struct mpa_result *a)
+{
+    iw_depth_init(&qp->ird, a->ird);
+    iw_depth_init(&qp->ord, a->ord);
+    qp->irq = calloc(qp->ird.mask + 1, sizeof(*qp->irq));
+    qp->orq = calloc(qp->ord.mask + 1, sizeof(*qp->orq));
+    return qp->irq && qp->orq ? 0 : -ENOMEM;
+}
+
+int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
+{
+    const struct mpa_result *a = l->agreed;
+    lock_get(&qp->rx_lock);
+    lock_get(&qp->sq_lock);
+    int r = make_rings(qp, a);
+    if (!r) {
+        qp->stream = l->stream;
+        qp->source = l->source;
+        qp->same_host = l->same_host;
+        qp->ext = a->ext;
+        iwc_rx_init(&qp->rx, &iw_qp_upcalls, qp, a->crc, a->ext);
+        iwc_tx_init(&qp->tx, a->crc, a->tx_markers, FPDU_MULPDU_MIN);
+        iw_qp_set_mulpdu_locked(qp);
+        qp->tx_hold = l->hold;
+        qp->silent = l->hold;
+        qp->rtr = l->rtr;
+        qp->close = IWC_CLOSE_OPEN;
+        qp->linked = qp->was_linked = true;
+        if (!qp->error)
+            iw_qp_set_state_locked(qp, IBV_QPS_RTS);
+    }
+    lock_put(&qp->sq_lock);
+    if (!r && l->early_len)
+        iw_rx_feed(qp, l->early, l->early_len);
+    qp->work |= !r;
+    iw_rx_leave(qp);
+    return r;
+}
+
+void iw_qp_release(struct iw_qp *qp)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->sq_lock);
+    qp->tx_hold = false;
+    iw_qp_transmit_locked(qp, &w);
+    lock_put(&qp->sq_lock);
+    iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+}
+
+void iw_qp_close(struct iw_qp *qp, bool abrupt)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->sq_lock);
+    if (abrupt)
+        iw_qp_fail_locked(qp, IW_ERR_RDMAP_LOCAL, NULL, 0, &w);
+    else
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ASK, &w);
+    qp->tx_hold = false;
+    iw_qp_transmit_locked(qp, &w);
+    lock_put(&qp->sq_lock);
+    iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+}
+
+void iw_qp_expired(struct iw_qp *qp)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->rx_lock);
+    bool fin = qp->fin_seen;
+    qp->fin_seen = false;
+    iw_held_drop(qp);
+    lock_get(&qp->sq_lock);
+    if (fin)
+        iw_qp_fin_locked(qp, false, &w);
+    if (qp->close != IWC_CLOSE_OPEN)
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_EXPIRED, &w);
+    lock_put(&qp->sq_lock);
+    iw_qp_settle_rx_locked(qp, &w);
+    lock_put(&qp->rx_lock);
+    iw_wakes_fire(&w);
+}
+
+bool iw_qp_closed_enough(struct iw_qp *qp)
+{
+    lock_get(&qp->sq_lock);
+    bool busy = qp->linked && (qp->close == IWC_CLOSE_FLUSHING || qp->close == IWC_CLOSE_TERM);
+    lock_put(&qp->sq_lock);
+    return !busy;
+}
+
+void iw_qp_unlink(struct iw_qp *qp)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->rx_lock);
+    lock_get(&qp->sq_lock);
+    qp->linked = false;
+    iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
+    qp->stream = NULL;
+    qp->source = NULL;
+    qp->cm = NULL;
+    iw_pool_put(IW_POOL_BATCH, qp->batch);
+    qp->batch = NULL;
+    lock_put(&qp->sq_lock);
+    iw_qp_settle_rx_locked(qp, &w);
+    iw_rx_fini(qp);
+    lock_put(&qp->rx_lock);
+    w.cm = 0; /* the caller is the CM */
+    iw_wakes_fire(&w);
+}
+
+/* ---- what epoll is asked for ---- */
+
+void iw_qp_want_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->source)
+        return;
+    uint32_t events = 0;
+    if (!qp->rx_paused)
+        events |= EPOLLIN | EPOLLRDHUP;
+    if (qp->tx_blocked)
+        events |= EPOLLOUT;
+    iw_source_want(qp->source, events);
+}
+
+void iw_qp_stop_reading_locked(struct iw_qp *qp)
+{
+    qp->rx_paused = true;
+    iw_qp_want_locked(qp);
+}

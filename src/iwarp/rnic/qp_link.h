@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tie between a QP and its stream. What the CM does with a QP:
+ *
+ *     reserve -> link -> (ready, close, ...) -> unlink       or       reserve -> unreserve
+ *
+ * None of these is called with a lock held unless its name says so.
+ */
+#ifndef ANYWARP_RNIC_QP_LINK_H
+#define ANYWARP_RNIC_QP_LINK_H
+
+#include "rnic/qp.h"
+
+/**
+ * Reserves the QP for one connection attempt of @p cm.
+ * @return 0 or -EINVAL (in error, connected before, reserved)
+ */
+int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm);
+
+/** Forgets the CM; if the attempt had begun and @p failed, the QP goes to error. */
+void iw_qp_unreserve(struct iw_qp *qp, bool failed);
+
+/** What the CM hands over. */
+struct iw_link {
+    struct iwc_stream *stream;
+    struct iw_source *source;
+    const struct mpa_result *agreed;
+    bool same_host;
+    bool hold;            /* responder: nothing is sent before the first FPDU, or the release */
+    uint8_t rtr;          /* initiator: the MPA_RTR_* to send first, 0 for none */
+    const uint8_t *early; /* bytes that came in behind the Reply */
+    size_t early_len;
+};
+
+/**
+ * Attaches a negotiated stream: state RTS. The caller adds the source afterwards.
+ * @return 0 or -ENOMEM
+ */
+int iw_qp_link(struct iw_qp *qp, const struct iw_link *l);
+
+/** Ends the hold. */
+void iw_qp_release(struct iw_qp *qp);
+
+/** The stream is readable, writable or gone: the ready() of a connection. */
+void iw_qp_ready(struct iw_qp *qp, uint32_t events);
+
+/** Begins a graceful close, or moves a connected QP to error and closes. */
+void iw_qp_close(struct iw_qp *qp, bool abrupt);
+
+/** The time limit of the close, or of a FIN behind held Sends, ran out. */
+void iw_qp_expired(struct iw_qp *qp);
+
+/** Whether everything is sent that will be: the stream may be taken away. */
+bool iw_qp_closed_enough(struct iw_qp *qp);
+
+/** Forgets the stream and the CM. The source must be gone: no pass is inside the QP. */
+void iw_qp_unlink(struct iw_qp *qp);
+
+/* ---- sq_lock held ---- */
+
+/** Sends what can be sent now. */
+void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w);
+/** Asks epoll for what the QP waits for. */
+void iw_qp_want_locked(struct iw_qp *qp);
+/** After the peer's FIN the socket stays readable: stop asking. */
+void iw_qp_stop_reading_locked(struct iw_qp *qp);
+/** FPDU size by ANYWARP_FPDU, the peer, and the segment size now. */
+void iw_qp_set_mulpdu_locked(struct iw_qp *qp);
+/** The only place that changes the state, in the QP and in what the program sees. */
+void iw_qp_set_state_locked(struct iw_qp *qp, enum ibv_qp_state state);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester's side of reads and atomics: requests, and the list of those that are outstanding
+ * (orq), against which every response is checked. A response opens no region to anything else, so
+ * the sink needs local write access only.
+ */
+#ifndef ANYWARP_RNIC_QP_READ_H
+#define ANYWARP_RNIC_QP_READ_H
+
+#include "rnic/qp.h"
+
+/** Sets a ring's agreed limit. The ring has at least one place more, for the RTR. */
+void iw_depth_init(struct iw_depth *d, uint32_t limit);
+
+/** Builds the request at send queue index @p i. sq_lock. @return IW_OK, LOCAL_PROT, LOCAL_OP */
+enum iw_err iw_read_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr);
+enum iw_err iw_atomic_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr);
+
+/** The request is cut: it waits for its response from here on. sq_lock. */
+void iw_request_sent_locked(struct iw_qp *qp, uint32_t i);
+/** The zero-length read of connection set-up was sent. sq_lock. */
+void iw_rtr_sent_locked(struct iw_qp *qp);
+
+/** Upcalls of conn/rx.h; rx_lock is held. */
+int iw_on_read_response(void *up, const struct ddp_seg *seg);
+int iw_on_atomic_response(void *up, const struct rdmap_atomic_response *r);
+
+/** A peer's Terminate blames the oldest outstanding request: it gets @p status. sq_lock. */
+void iw_request_blame_locked(struct iw_qp *qp, uint8_t status);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/qp_recv.h"
+
+#include "rnic/place.h"
+#include "rnic/qp_fail.h"
+#include "rnic/qp_held.h"
+#include "rnic/qp_rx.h"
+#include "wire/range.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, struct iw_wakes *w)
+{
+    struct iw_cqe cqe = {.wc = *wc, .solicited = solicited};
+    cqe.wc.wr_id = qp->recv.wr_id;
+    cqe.wc.qp_num = qp->pub.qp_num;
+    qp->recv.taken = false;
+    iw_cq_add(qp->recv_cq, &cqe, w);
+}
+
+static void complete_send(struct iw_qp *qp, const struct ddp_seg *seg, uint64_t bytes)
+{
+    struct ibv_wc wc = {.opcode = IBV_WC_RECV, .byte_len = (uint32_t)bytes};
+    bool solicited = rdmap_ops[seg->opcode].solicited;
+    if (rdmap_ops[seg->opcode].invalidate) {
+        wc.wc_flags = IBV_WC_WITH_INV;
+        wc.invalidated_rkey = seg->inval_stag;
+    } else if (seg->opcode == RDMAP_SEND_IMM) {
+        wc.wc_flags = IBV_WC_WITH_IMM;
+        wc.imm_data = qp->recv.imm;
+        solicited = qp->recv.solicited;
+    }
+    qp->written = 0;
+    complete(qp, &wc, solicited, &qp->wakes);
+}
+
+/** The data of a segment: a Send with immediate begins with a header of its own. */
+static void data_of(struct iw_qp *qp, const struct ddp_seg *seg, const uint8_t **p, uint32_t *len,
+                    uint64_t *at)
+{
+    *p = seg->payload;
+    *len = seg->len;
+    *at = seg->mo;
+    if (seg->opcode != RDMAP_SEND_IMM)
+        return;
+    if (seg->mo == 0) {
+        memcpy(&qp->recv.imm, seg->payload, sizeof(qp->recv.imm));
+        qp->recv.solicited = seg->payload[4] & 1;
+        *p += RDMAP_SEND_IMM_HDR;
+        *len -= RDMAP_SEND_IMM_HDR;
+    } else {
+        *at -= RDMAP_SEND_IMM_HDR;
+    }
+}
+
+int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
+{
+    const uint8_t *p;
+    uint32_t len;
+    uint64_t at;
+    enum iw_err err = IW_OK;
+
+    assert_held(&qp->rx_lock);
+    if (!qp->recv.taken && !iw_rq_pop(qp->rq, &qp->recv))
+        return IWC_HOLD;
+    data_of(qp, seg, &p, &len, &at);
+    if (!range_fits(iw_sge_bytes(qp->recv.sge, qp->recv.nsge), at, len))
+        err = IW_ERR_UNTAGGED_TOO_LONG;
+    if (!err)
+        err = iw_scatter(qp, qp->recv.sge, qp->recv.nsge, at, p, len);
+    if (!err && seg->last && rdmap_ops[seg->opcode].invalidate)
+        err = iw_region_invalidate(seg->inval_stag, qp->pd);
+    if (err) {
+        qp->recv_status = (uint8_t)iw_err_info(err)->status;
+        return err;
+    }
+    if (seg->last)
+        complete_send(qp, seg, at + len);
+    return IW_OK;
+}
+
+int iw_recv_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
+{
+    struct ibv_wc wc = {
+        .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+        .wc_flags = IBV_WC_WITH_IMM,
+        .byte_len = qp->written,
+    };
+    assert_held(&qp->rx_lock);
+    if (!iw_rq_pop(qp->rq, &qp->recv))
+        return IWC_HOLD;
+    memcpy(&wc.imm_data, data, sizeof(wc.imm_data));
+    qp->written = 0;
+    complete(qp, &wc, solicited, &qp->wakes);
+    return IW_OK;
+}
+
+void iw_recv_resume(struct iw_qp *qp)
+{
+    lock_get(&qp->rx_lock);
+    iw_rx_resume(qp);
+    iw_rx_leave(qp);
+}
+
+void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct ibv_wc wc = {.opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR};
+    iw_held_drop(qp);
+    atomic_store(&qp->starved, false);
+    if (qp->recv.taken) {
+        struct ibv_wc own = wc;
+        if (qp->recv_status)
+            own.status = qp->recv_status;
+        complete(qp, &own, false, w);
+    }
+    if (qp->rq != &qp->own_rq)
+        return;
+    lock_get(&qp->rq->lock);
+    qp->rq->flushing = true;
+    lock_put(&qp->rq->lock);
+    while (iw_rq_pop(qp->rq, &qp->recv))
+        complete(qp, &wc, false, w);
+}
+
+static void flush_late(struct iw_qp *qp)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->rx_lock);
+    iw_recv_flush(qp, &w);
+    lock_put(&qp->rx_lock);
+    iw_wakes_fire(&w);
+}
+
+int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    int r = 0;
+    if (qp->rq != &qp->own_rq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
+        r = EINVAL;
+    lock_get(&qp->rq->lock);
+    for (; wr && !r; wr = r ? wr : wr->next)
+        r = iw_rq_push_locked(qp->rq, wr);
+    bool flush = qp->rq->flushing;
+    lock_put(&qp->rq->lock);
+    if (r)
+        *bad_wr = wr;
+    if (flush)
+        flush_late(qp);
+    else if (atomic_load(&qp->starved))
+        iw_recv_resume(qp);
+    return r;
+}

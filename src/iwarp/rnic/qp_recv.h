@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends and Immediates into receives. rx_lock unless said otherwise. */
+#ifndef ANYWARP_RNIC_QP_RECV_H
+#define ANYWARP_RNIC_QP_RECV_H
+
+#include "rnic/qp.h"
+
+/**
+ * Places one segment of a Send into the receive in progress, or takes a receive for it.
+ * @return IW_OK, an error, or IWC_HOLD: no receive is posted
+ */
+int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg);
+
+/** Completes a receive with an Immediate; nothing is placed. @return IW_OK or IWC_HOLD */
+int iw_recv_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool solicited);
+
+/** Completes the receive in progress, and a QP's own posted ones, for a QP that failed. */
+void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w);
+
+/** A receive was posted while Sends waited for one. Call with no lock held. */
+void iw_recv_resume(struct iw_qp *qp);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reception: one recv into staging, then every whole FPDU of it through conn/rx.h. */
+#include "rnic/qp_rx.h"
+
+#include "common/sys.h"
+#include "rnic/place.h"
+#include "rnic/pool.h"
+#include "rnic/qp_answer.h"
+#include "rnic/qp_fail.h"
+#include "rnic/qp_held.h"
+#include "rnic/qp_link.h"
+#include "rnic/qp_read.h"
+#include "rnic/qp_recv.h"
+#include "rnic/sq.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ROOM_MIN (64 * 1024) /* with less behind a partial FPDU it is moved to the front */
+
+static int on_write(void *up, const struct ddp_seg *seg)
+{
+    struct iw_qp *qp = up;
+    uint8_t *p;
+    enum iw_err err = iw_region_check(seg->stag, qp->pd, IW_USE_WRITE, seg->to, seg->len, &p);
+    if (!err && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
+        err = IW_ERR_TAGGED_ACCESS;
+    if (err) {
+        iw_qp_explain(qp, seg->stag, IW_USE_WRITE, seg->to, seg->len);
+        return err;
+    }
+    iw_place(p, seg->payload, seg->len);
+    qp->written += seg->len;
+    return IW_OK;
+}
+
+/* What needs a receive, or must not overtake what does, queues behind held messages. */
+
+static int on_send(void *up, const struct ddp_seg *seg)
+{
+    struct iw_qp *qp = up;
+    int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_place(qp, seg);
+    return r == IWC_HOLD ? iw_held_segment(qp, seg) : r;
+}
+
+static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
+{
+    struct iw_qp *qp = up;
+    int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_immediate(qp, data, solicited);
+    return r == IWC_HOLD ? iw_held_immediate(qp, data, solicited) : r;
+}
+
+static int on_read_request(void *up, const struct rdmap_read_request *r)
+{
+    struct iw_qp *qp = up;
+    return iw_held_any(qp) ? iw_held_read(qp, r) : iw_answer_read(qp, r);
+}
+
+static int on_atomic_request(void *up, const struct rdmap_atomic_request *r)
+{
+    struct iw_qp *qp = up;
+    return iw_held_any(qp) ? iw_held_atomic(qp, r) : iw_answer_atomic(qp, r);
+}
+
+static void on_terminate(void *up, const struct terminate *t)
+{
+    iw_qp_on_terminate(up, t);
+}
+
+const struct iwc_upcalls iw_qp_upcalls = {
+    .write = on_write,
+    .read_request = on_read_request,
+    .read_response = iw_on_read_response,
+    .send = on_send,
+    .immediate = on_immediate,
+    .atomic_request = on_atomic_request,
+    .atomic_response = iw_on_atomic_response,
+    .terminate = on_terminate,
+};
+
+/* ---- staging ---- */
+
+static bool staging_take(struct iw_qp *qp)
+{
+    if (!qp->staging) {
+        qp->staging = iw_pool_get(IW_POOL_STAGING);
+        qp->staged = qp->staged_at = 0;
+    }
+    if (!qp->staging)
+        return false;
+    if (qp->staged == 0)
+        qp->staged_at = 0;
+    if (IW_STAGING_BYTES - qp->staged_at - qp->staged < ROOM_MIN) {
+        memmove(qp->staging, qp->staging + qp->staged_at, qp->staged);
+        qp->staged_at = 0;
+    }
+    return true;
+}
+
+static void staging_release(struct iw_qp *qp)
+{
+    if (qp->staged || !qp->staging)
+        return;
+    iw_pool_put(IW_POOL_STAGING, qp->staging);
+    qp->staging = NULL;
+}
+
+static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg, uint32_t ulpdu_len)
+{
+    lock_get(&qp->sq_lock);
+    iw_qp_fail_locked(qp, err, seg, ulpdu_len, &qp->wakes);
+    lock_put(&qp->sq_lock);
+}
+
+static void pause_reading(struct iw_qp *qp, bool paused)
+{
+    if (qp->paused == paused)
+        return;
+    qp->paused = paused;
+    lock_get(&qp->sq_lock);
+    qp->rx_paused = paused;
+    iw_qp_want_locked(qp);
+    lock_put(&qp->sq_lock);
+}
+
+/** Uses the whole FPDUs in staging. */
+static void consume(struct iw_qp *qp)
+{
+    size_t used;
+    enum iw_err err;
+    if (!qp->staged) {
+        pause_reading(qp, false);
+        return;
+    }
+    const uint8_t *p = qp->staging + qp->staged_at;
+    bool held = false;
+    switch (iwc_rx_input(&qp->rx, p, qp->staged, &used, &err)) {
+    case IWC_RX_MORE:
+        break;
+    case IWC_RX_HELD:
+        atomic_store(&qp->starved, true);
+        held = true;
+        break;
+    case IWC_RX_ERROR:
+        fail(qp, err, qp->rx.bad.hdr ? &qp->rx.bad : NULL, qp->rx.bad_ulpdu_len);
+        used = qp->staged;
+        break;
+    case IWC_RX_TERMINATED:
+        used = qp->staged;
+        break;
+    }
+    qp->staged -= used;
+    qp->staged_at += used;
+    pause_reading(qp, held);
+    if (qp->rx.fpdus && qp->silent) {
+        qp->silent = false;
+        qp->wakes.qp = qp;
+        qp->wakes.cm |= IW_QP_NEWS_READY;
+        lock_get(&qp->sq_lock);
+        qp->tx_hold = false;
+        lock_put(&qp->sq_lock);
+        qp->work = true;
+    }
+    /* A receive posted before `starved` was seen did not resume us. */
+    if (held && iw_rq_any(qp->rq))
+        iw_rx_resume(qp);
+}
+
+/** Reads and drops: the stream is over, only its end is waited for. @return as recv */
+static ssize_t discard(struct iw_qp *qp)
+{
+    ssize_t n;
+    do
+        n = qp->stream->ops->recv(qp->stream, qp->staging, IW_STAGING_BYTES);
+    while (n == IW_STAGING_BYTES);
+    return n;
+}
+
+static void stream_ended(struct iw_qp *qp, ssize_t n)
+{
+    if (n == 0 && iw_held_any(qp) && !qp->fin_seen) {
+        qp->fin_seen = true;
+        qp->wakes.qp = qp;
+        qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
+        pause_reading(qp, true);
+        return;
+    }
+    lock_get(&qp->sq_lock);
+    if (n == 0)
+        iw_qp_fin_locked(qp, qp->staged != 0, &qp->wakes);
+    else
+        iw_qp_lost_locked(qp, (int)n, &qp->wakes);
+    lock_put(&qp->sq_lock);
+}
+
+static void receive(struct iw_qp *qp, uint32_t events)
+{
+    bool over = atomic_load(&qp->over);
+    if (qp->paused && !over) {
+        if (events & (EPOLLERR | EPOLLHUP))
+            stream_ended(qp, -ECONNRESET);
+        return;
+    }
+    if (!staging_take(qp))
+        return;
+    if (over)
+        qp->staged = qp->staged_at = 0;
+    uint32_t end = qp->staged_at + qp->staged;
+    ssize_t n = over ? discard(qp)
+                     : qp->stream->ops->recv(qp->stream, qp->staging + end, IW_STAGING_BYTES - end);
+    if (n > 0 && !over) {
+        qp->staged += (uint32_t)n;
+        consume(qp);
+    } else if (n <= 0 && n != -EAGAIN) {
+        stream_ended(qp, n);
+    }
+    staging_release(qp);
+}
+
+void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len)
+{
+    assert_held(&qp->rx_lock);
+    if (!len || !staging_take(qp))
+        return;
+    memcpy(qp->staging + qp->staged_at + qp->staged, p, len);
+    qp->staged += (uint32_t)len;
+    consume(qp);
+    staging_release(qp);
+}
+
+void iw_rx_resume(struct iw_qp *qp)
+{
+    assert_held(&qp->rx_lock);
+    if (atomic_load(&qp->over))
+        return;
+    int err = iw_held_replay(qp);
+    if (err > 0)
+        fail(qp, err, NULL, 0);
+    else if (!iw_held_any(qp) && qp->fin_seen)
+        stream_ended(qp, 0);
+    else if (!iw_held_any(qp) && qp->paused)
+        consume(qp);
+    staging_release(qp);
+}
+
+void iw_rx_leave(struct iw_qp *qp)
+{
+    struct iw_wakes w = qp->wakes;
+    assert_held(&qp->rx_lock);
+    qp->wakes = (struct iw_wakes){0};
+    if (qp->work) {
+        qp->work = false;
+        lock_get(&qp->sq_lock);
+        iw_sq_retire_locked(qp, &w);
+        iw_qp_transmit_locked(qp, &w);
+        lock_put(&qp->sq_lock);
+    }
+    iw_qp_settle_rx_locked(qp, &w);
+    lock_put(&qp->rx_lock);
+    iw_wakes_fire(&w);
+}
+
+void iw_rx_fini(struct iw_qp *qp)
+{
+    iw_held_drop(qp);
+    qp->staged = 0;
+    staging_release(qp);
+}
+
+void iw_qp_ready(struct iw_qp *qp, uint32_t events)
+{
+    if (events & EPOLLOUT) {
+        struct iw_wakes w = {0};
+        lock_get(&qp->sq_lock);
+        iw_qp_transmit_locked(qp, &w);
+        bool settle = qp->error && !qp->flushed;
+        lock_put(&qp->sq_lock);
+        if (settle)
+            iw_qp_settle(qp, &w);
+        iw_wakes_fire(&w);
+    }
+    if (!(events & ~(uint32_t)EPOLLOUT) || !lock_try(&qp->rx_lock))
+        return;
+    if (qp->stream)
+        receive(qp, events);
+    iw_rx_leave(qp);
+}

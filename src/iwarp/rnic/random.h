@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Random STags and QP numbers (RFC 5042 section 6.1.1: hard to predict, sparse). */
+#ifndef ANYWARP_RNIC_RANDOM_H
+#define ANYWARP_RNIC_RANDOM_H
+
+#include <stdint.h>
+
+/** @return 0, or -EIO if the generator fails: then no object may be made */
+int iw_random32(uint32_t *out);
+
+#endif

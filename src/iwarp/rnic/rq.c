@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge)
+{
+    uint32_t size = 1;
+    while (size < max_wr)
+        size *= 2;
+    *rq = (struct iw_rq){.max_wr = max_wr, .max_sge = max_sge, .mask = size - 1};
+    lock_init(&rq->lock);
+    if (max_wr == 0)
+        return 0;
+    rq->ring = calloc(size, sizeof(*rq->ring));
+    rq->sge = calloc((size_t)size * (max_sge ? max_sge : 1), sizeof(*rq->sge));
+    if (rq->ring && rq->sge)
+        return 0;
+    iw_rq_fini(rq);
+    return ENOMEM;
+}
+
+void iw_rq_fini(struct iw_rq *rq)
+{
+    free(rq->ring);
+    free(rq->sge);
+    lock_fini(&rq->lock);
+}
+
+int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
+{
+    assert_held(&rq->lock);
+    if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+        return EINVAL;
+    if (rq->tail - rq->head >= rq->max_wr)
+        return ENOMEM;
+    uint32_t i = rq->tail & rq->mask;
+    rq->ring[i] = (struct iw_rqe){.wr_id = wr->wr_id, .nsge = wr->num_sge};
+    for (int k = 0; k < wr->num_sge; k++)
+        rq->sge[(size_t)i * rq->max_sge + k] = wr->sg_list[k];
+    rq->tail++;
+    return 0;
+}
+
+bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out)
+{
+    bool any = false;
+    lock_get(&rq->lock);
+    if (rq->head != rq->tail) {
+        uint32_t i = rq->head & rq->mask;
+        out->taken = any = true;
+        out->wr_id = rq->ring[i].wr_id;
+        out->nsge = rq->ring[i].nsge;
+        memcpy(out->sge, rq->sge + (size_t)i * rq->max_sge, out->nsge * sizeof(*out->sge));
+        rq->head++;
+    }
+    lock_put(&rq->lock);
+    return any;
+}
+
+bool iw_rq_any(struct iw_rq *rq)
+{
+    lock_get(&rq->lock);
+    bool any = rq->head != rq->tail;
+    lock_put(&rq->lock);
+    return any;
+}

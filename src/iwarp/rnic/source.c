@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of sources. Epoll data carries {slot, generation}, never a pointer: an event that is
+ * older than the removal of its source finds another generation and is dropped.
+ */
+#include "rnic/engine_internal.h"
+
+#include "common/lock.h"
+#include "common/sys.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define CHUNK_SLOTS 1024
+#define CHUNKS      1024
+
+struct slot {
+    struct lock lock;
+    pthread_cond_t idle;      /* pins went down */
+    struct iw_source *source; /* NULL: free */
+    uint32_t generation;
+    uint32_t pins; /* ready() calls that run */
+    uint32_t next_free;
+};
+
+static struct {
+    struct lock lock;
+    struct slot *_Atomic chunk[CHUNKS];
+    uint32_t used; /* slots ever handed out; slot 0 is never used */
+    uint32_t free; /* head of the free list, 0: empty */
+} table = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, .used = 1};
+
+/** The sources whose ready() this thread is inside of, innermost first. */
+struct running {
+    struct running *outer;
+    uint32_t slot;
+};
+static __thread struct running *running;
+
+static struct slot *slot_at(uint32_t i)
+{
+    return atomic_load_explicit(&table.chunk[i / CHUNK_SLOTS], memory_order_acquire) +
+           i % CHUNK_SLOTS;
+}
+
+static uint32_t own_pins(uint32_t slot)
+{
+    uint32_t n = 0;
+    for (struct running *r = running; r; r = r->outer)
+        n += r->slot == slot;
+    return n;
+}
+
+static bool chunk_ensure(uint32_t i)
+{
+    if (i / CHUNK_SLOTS >= CHUNKS)
+        return false;
+    if (atomic_load_explicit(&table.chunk[i / CHUNK_SLOTS], memory_order_relaxed))
+        return true;
+    struct slot *c = calloc(CHUNK_SLOTS, sizeof(*c));
+    if (!c)
+        return false;
+    for (int k = 0; k < CHUNK_SLOTS; k++) {
+        lock_init(&c[k].lock);
+        pthread_cond_init(&c[k].idle, NULL);
+    }
+    atomic_store_explicit(&table.chunk[i / CHUNK_SLOTS], c, memory_order_release);
+    return true;
+}
+
+static uint32_t slot_take(void)
+{
+    uint32_t i = 0;
+    lock_get(&table.lock);
+    if (table.free) {
+        i = table.free;
+        table.free = slot_at(i)->next_free;
+    } else if (chunk_ensure(table.used)) {
+        i = table.used++;
+    }
+    lock_put(&table.lock);
+    return i;
+}
+
+static void slot_give(uint32_t i)
+{
+    lock_get(&table.lock);
+    slot_at(i)->next_free = table.free;
+    table.free = i;
+    lock_put(&table.lock);
+}
+
+static struct epoll_event slot_event(uint32_t i, uint32_t events)
+{
+    return (struct epoll_event){
+        .events = events,
+        .data.u64 = (uint64_t)slot_at(i)->generation << 32 | i,
+    };
+}
+
+int iw_source_add(struct iw_source *s, int fd, uint32_t events,
+                  void (*ready)(struct iw_source *, uint32_t))
+{
+    int r = iw_engine_start();
+    if (r)
+        return r;
+    uint32_t i = slot_take();
+    if (!i)
+        return ENOSPC;
+    struct slot *slot = slot_at(i);
+    s->fd = fd;
+    s->events = events;
+    s->ready = ready;
+    __atomic_store_n(&s->slot, i, __ATOMIC_RELEASE);
+    lock_get(&slot->lock);
+    slot->source = s;
+    struct epoll_event ev = slot_event(i, events);
+    lock_put(&slot->lock);
+    r = sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, fd, &ev);
+    if (r < 0) {
+        lock_get(&slot->lock);
+        slot->source = NULL;
+        slot->generation++;
+        lock_put(&slot->lock);
+        s->slot = 0;
+        slot_give(i);
+    }
+    return -r;
+}
+
+void iw_source_want(struct iw_source *s, uint32_t events)
+{
+    uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    if (!i || s->events == events)
+        return;
+    s->events = events;
+    struct epoll_event ev = slot_event(i, events);
+    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_MOD, s->fd, &ev);
+}
+
+static void wait_unpinned(struct slot *slot, uint32_t i)
+{
+    assert_held(&slot->lock);
+    uint32_t own = own_pins(i);
+    while (slot->pins > own) {
+        lock_mark_(&slot->lock, false);
+        pthread_cond_wait(&slot->idle, &slot->lock.mutex);
+        lock_mark_(&slot->lock, true);
+    }
+}
+
+void iw_source_del(struct iw_source *s)
+{
+    uint32_t i = __atomic_exchange_n(&s->slot, 0, __ATOMIC_ACQ_REL);
+    if (!i)
+        return;
+    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    slot->source = NULL;
+    slot->generation++;
+    wait_unpinned(slot, i);
+    lock_put(&slot->lock);
+    slot_give(i);
+}
+
+bool iw_source_run(const struct epoll_event *ev)
+{
+    uint32_t i = (uint32_t)ev->data.u64, generation = ev->data.u64 >> 32;
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    struct iw_source *s = slot->generation == generation ? slot->source : NULL;
+    if (s)
+        slot->pins++;
+    lock_put(&slot->lock);
+    if (!s)
+        return false;
+    struct running here = {.outer = running, .slot = i};
+    running = &here;
+    s->ready(s, ev->events);
+    running = here.outer;
+    lock_get(&slot->lock);
+    slot->pins--;
+    pthread_cond_broadcast(&slot->idle);
+    lock_put(&slot->lock);
+    return true;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Posting: checks a work request, copies it into the send queue, and decides when it goes out. */
+#include "rnic/sq.h"
+
+#include "rnic/qp_fail.h"
+#include "rnic/qp_link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNFLUSHED_MAX 65536 /* payload that may wait for a poll */
+
+#define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+/** What a verbs opcode needs. */
+static const struct verb {
+    bool known;
+    bool inline_ok;
+    bool atomic;    /* an 8-byte answer comes into the scatter list */
+    bool extension; /* only to an anywarp peer */
+    enum ibv_wc_opcode wc;
+} verbs[] = {
+    [IBV_WR_SEND] = {.known = true, .inline_ok = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND_WITH_INV] = {.known = true, .inline_ok = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND_WITH_IMM] = {.known = true,
+                              .inline_ok = true,
+                              .extension = true,
+                              .wc = IBV_WC_SEND},
+    [IBV_WR_RDMA_WRITE] = {.known = true, .inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {.known = true, .inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_RDMA_READ] = {.known = true, .wc = IBV_WC_RDMA_READ},
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = {.known = true, .atomic = true, .wc = IBV_WC_COMP_SWAP},
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.known = true, .atomic = true, .wc = IBV_WC_FETCH_ADD},
+    [IBV_WR_LOCAL_INV] = {.known = true, .wc = IBV_WC_LOCAL_INV},
+};
+
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
+               bool sig_all)
+{
+    uint32_t size = 1;
+    while (size < max_wr)
+        size *= 2;
+    *sq = (struct iw_sq){.max_wr = max_wr,
+                         .max_sge = max_sge,
+                         .max_inline = max_inline,
+                         .mask = size - 1,
+                         .sig_all = sig_all};
+    if (max_wr == 0)
+        return 0;
+    sq->ring = calloc(size, sizeof(*sq->ring));
+    sq->sge = calloc((size_t)size * (max_sge ? max_sge : 1), sizeof(*sq->sge));
+    sq->inline_data = calloc(size, max_inline ? max_inline : 1);
+    if (sq->ring && sq->sge && sq->inline_data)
+        return 0;
+    iw_sq_fini(sq);
+    return ENOMEM;
+}
+
+void iw_sq_fini(struct iw_sq *sq)
+{
+    free(sq->ring);
+    free(sq->sge);
+    free(sq->inline_data);
+}
+
+enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e)
+{
+    return verbs[e->opcode].wc;
+}
+
+static int total_length(const struct ibv_send_wr *wr, uint64_t *len)
+{
+    *len = 0;
+    for (int i = 0; i < wr->num_sge; i++)
+        *len += wr->sg_list[i].length;
+    return *len > UINT32_MAX ? EINVAL : 0;
+}
+
+static int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, uint64_t *len)
+{
+    const struct iw_sq *sq = &qp->sq;
+    if ((unsigned)wr->opcode >= VERBS || !verbs[wr->opcode].known)
+        return EOPNOTSUPP;
+    if (verbs[wr->opcode].extension && !qp->ext)
+        return EOPNOTSUPP;
+    if (wr->send_flags & ~(unsigned)SEND_FLAGS)
+        return EINVAL;
+    if (wr->num_sge < 0 || total_length(wr, len))
+        return EINVAL;
+    if (verbs[wr->opcode].atomic && *len != sizeof(uint64_t))
+        return EINVAL;
+    if (wr->send_flags & IBV_SEND_INLINE)
+        return verbs[wr->opcode].inline_ok && *len <= sq->max_inline ? 0 : EINVAL;
+    return (uint32_t)wr->num_sge <= sq->max_sge ? 0 : EINVAL;
+}
+
+static void copy_inline(struct iw_sq *sq, uint32_t i, const struct ibv_send_wr *wr)
+{
+    uint8_t *p = iw_sq_inline(sq, i);
+    for (int k = 0; k < wr->num_sge; k++) {
+        memcpy(p, (const void *)(uintptr_t)wr->sg_list[k].addr, wr->sg_list[k].length);
+        p += wr->sg_list[k].length;
+    }
+}
+
+static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr)
+{
+    struct iw_sq *sq = &qp->sq;
+    uint64_t len;
+    assert_held(&qp->sq_lock);
+    int r = check(qp, wr, &len);
+    if (r)
+        return r;
+    if (sq->tail - sq->head >= sq->max_wr)
+        return ENOMEM;
+    uint32_t i = sq->tail & sq->mask;
+    bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+    bool atomic = verbs[wr->opcode].atomic;
+    sq->ring[i] = (struct iw_sqe){
+        .wr_id = wr->wr_id,
+        .remote_addr = atomic ? wr->wr.atomic.remote_addr : wr->wr.rdma.remote_addr,
+        .rkey = atomic ? wr->wr.atomic.rkey : wr->wr.rdma.rkey,
+        .compare_add = wr->wr.atomic.compare_add,
+        .swap = wr->wr.atomic.swap,
+        .imm_or_inv = wr->invalidate_rkey,
+        .len = len,
+        .opcode = wr->opcode,
+        .flags = wr->send_flags | (sq->sig_all ? IBV_SEND_SIGNALED : 0),
+        .nsge = is_inline ? 0 : wr->num_sge,
+    };
+    if (is_inline)
+        copy_inline(sq, i, wr);
+    else
+        for (int k = 0; k < wr->num_sge; k++)
+            iw_sq_sge(sq, i)[k] = wr->sg_list[k];
+    sq->tail++;
+    qp->unflushed += (uint32_t)len;
+    return 0;
+}
+
+/** Whether what was posted may wait for a poller's next empty poll. */
+static bool may_wait(struct iw_qp *qp)
+{
+    return iw_engine_leased() && qp->unflushed < UNFLUSHED_MAX &&
+           !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
+           !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
+}
+
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    struct iw_wakes wakes = {0};
+    int r = 0;
+    bool later = false;
+
+    lock_get(&qp->sq_lock);
+    if (qp->state < IBV_QPS_RTS)
+        r = EINVAL;
+    for (; wr && !r; wr = r ? wr : wr->next)
+        r = push_locked(qp, wr);
+    if (r)
+        *bad_wr = wr;
+    if (qp->flushed)
+        iw_sq_flush_locked(qp, &wakes);
+    else if (qp->linked && may_wait(qp))
+        later = true;
+    else
+        iw_qp_transmit_locked(qp, &wakes);
+    bool settle = qp->error && !qp->flushed;
+    lock_put(&qp->sq_lock);
+
+    if (later)
+        iw_dirty_push(&qp->dirty);
+    if (settle)
+        iw_qp_settle(qp, &wakes);
+    iw_wakes_fire(&wakes);
+    return r;
+}
+
+/* ---- completion ---- */
+
+static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_wc_status status,
+                            struct iw_wakes *w)
+{
+    if (status == IBV_WC_SUCCESS && !(e->flags & IBV_SEND_SIGNALED))
+        return;
+    struct iw_cqe cqe = {.wc = {
+                             .wr_id = e->wr_id,
+                             .status = status,
+                             .opcode = iw_sq_wc_opcode(e),
+                             .byte_len = (uint32_t)e->len,
+                             .qp_num = qp->pub.qp_num,
+                         }};
+    iw_cq_add(qp->send_cq, &cqe, w);
+}
+
+bool iw_sqe_is_request(const struct iw_sqe *e)
+{
+    return e->opcode == IBV_WR_RDMA_READ || verbs[e->opcode].atomic;
+}
+
+static bool done(const struct iw_qp *qp, const struct iw_sqe *e)
+{
+    return iw_sqe_is_request(e) ? e->answered : qp->tx.sent_pos >= e->end_pos;
+}
+
+void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct iw_sq *sq = &qp->sq;
+    assert_held(&qp->sq_lock);
+    while (sq->head != sq->cut && done(qp, &sq->ring[sq->head & sq->mask])) {
+        complete_locked(qp, &sq->ring[sq->head & sq->mask], IBV_WC_SUCCESS, w);
+        sq->head++;
+    }
+}
+
+void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct iw_sq *sq = &qp->sq;
+    assert_held(&qp->sq_lock);
+    for (; sq->head != sq->tail; sq->head++) {
+        const struct iw_sqe *e = &sq->ring[sq->head & sq->mask];
+        complete_locked(qp, e, e->status ? e->status : IBV_WC_WR_FLUSH_ERR, w);
+    }
+    sq->cut = sq->tail;
+}

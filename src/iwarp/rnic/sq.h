@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The send queue, between sq.c and the qp_*.c files. Locks: the QP's sq_lock. */
+#ifndef ANYWARP_RNIC_SQ_H
+#define ANYWARP_RNIC_SQ_H
+
+#include "rnic/qp.h"
+
+/** @return 0 or ENOMEM */
+int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
+               bool sig_all);
+void iw_sq_fini(struct iw_sq *sq);
+
+/** The completion opcode of a work request. */
+enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e);
+
+/** Whether it waits for a response: a read or an atomic. */
+bool iw_sqe_is_request(const struct iw_sqe *e);
+
+/** Completes, in posting order, what is done (RFC 5040 rule 15: also behind outstanding reads). */
+void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** Completes everything left: the work request at fault with its status, the others flushed. */
+void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+static inline struct ibv_sge *iw_sq_sge(struct iw_sq *sq, uint32_t i)
+{
+    return sq->sge + (size_t)(i & sq->mask) * sq->max_sge;
+}
+
+static inline uint8_t *iw_sq_inline(struct iw_sq *sq, uint32_t i)
+{
+    return sq->inline_data + (size_t)(i & sq->mask) * sq->max_inline;
+}
+
+#endif
