@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues. Polling and arming are in post.c. */
+#include "rnic/cq.h"
+#include "rnic/context.h"
+#include "verbs/export.h"
+
+VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                          struct ibv_comp_channel *channel, int comp_vector)
+{
+    if (!context)
+        return null_errno(EINVAL);
+    struct iw_cq *cq = iw_cq_create(context, cqe, cq_context, channel, comp_vector);
+    if (!cq)
+        return NULL;
+    atomic_fetch_add(&iw_context(context)->users, 1);
+    return &cq->pub;
+}
+
+VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+    return cq ? iw_cq_resize(iw_cq(cq), cqe) : EINVAL;
+}
+
+VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
+{
+    if (!cq)
+        return EINVAL;
+    struct iw_context *ctx = iw_context(cq->context);
+    int r = iw_cq_destroy(iw_cq(cq));
+    if (!r)
+        atomic_fetch_sub(&ctx->users, 1);
+    return r;
+}

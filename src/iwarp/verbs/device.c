@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Devices, contexts, and what they say of themselves. */
+#include "rnic/context.h"
+#include "rnic/iwcm.h"
+#include "verbs/export.h"
+#include "verbs/ops.h"
+
+#include <string.h>
+
+/* What ibv_query_port() itself fills, for programs built before struct ibv_port_attr grew. */
+#define OLD_PORT_ATTR offsetof(struct ibv_port_attr, port_cap_flags2)
+
+VERBS_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+    int n = 0;
+    struct ibv_device **list = iw_device_list(&n);
+    if (num_devices)
+        *num_devices = n;
+    return list;
+}
+
+VERBS_EXPORT void ibv_free_device_list(struct ibv_device **list)
+{
+    iw_device_list_free(list);
+}
+
+VERBS_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
+{
+    return device ? device->name : null_errno(EINVAL);
+}
+
+VERBS_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+    return device ? iw_device_guid(iw_device(device)) : 0;
+}
+
+VERBS_EXPORT int ibv_get_device_index(struct ibv_device *device)
+{
+    return device ? iw_device(device)->index : -1;
+}
+
+VERBS_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    if (!device)
+        return null_errno(EINVAL);
+    struct iw_context *ctx = iw_context_open(iw_device(device), verbs_fill_ops);
+    return ctx ? &ctx->vctx.context : NULL;
+}
+
+VERBS_EXPORT int ibv_close_device(struct ibv_context *context)
+{
+    if (!context)
+        return EINVAL;
+    iw_context_close(iw_context(context));
+    return 0;
+}
+
+/** Opened once and never closed: ids compare it, and a program may keep what hangs on it. */
+struct ibv_context *iw_cm_context(void)
+{
+    static struct lock lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    static struct ibv_context *shared;
+    int n = 0;
+
+    lock_get(&lock);
+    struct ibv_device **list = shared ? NULL : iw_device_list(&n);
+    if (n > 0)
+        shared = ibv_open_device(list[0]);
+    else if (list)
+        errno = ENODEV;
+    iw_device_list_free(list);
+    lock_put(&lock);
+    return shared;
+}
+
+VERBS_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+    (void)cmd_fd;
+    return null_errno(EOPNOTSUPP);
+}
+
+VERBS_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    if (!context || !attr)
+        return EINVAL;
+    iw_device_query(iw_device(context->device), attr);
+    return 0;
+}
+
+int op_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+                       struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+    struct ibv_device_attr_ex full = {.phys_port_cnt_ex = 1};
+    if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
+        return EINVAL;
+    iw_device_query(iw_device(context->device), &full.orig_attr);
+    memset(attr, 0, attr_size);
+    memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+    return 0;
+}
+
+int op_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+                  size_t attr_len)
+{
+    struct ibv_port_attr full;
+    int r = iw_device_query_port(iw_device(context->device), port, &full);
+    if (r)
+        return r;
+    memset(attr, 0, attr_len);
+    memcpy(attr, &full, attr_len < sizeof(full) ? attr_len : sizeof(full));
+    return 0;
+}
+
+VERBS_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+                                struct _compat_ibv_port_attr *port_attr)
+{
+    if (!context || !port_attr)
+        return EINVAL;
+    return op_query_port(context, port_num, (struct ibv_port_attr *)port_attr, OLD_PORT_ATTR);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion channels, completion events, asynchronous events. */
+#include "rnic/context.h"
+#include "rnic/cq.h"
+#include "rnic/engine.h"
+#include "rnic/iwcm.h"
+#include "verbs/export.h"
+
+VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    if (!context)
+        return null_errno(EINVAL);
+    struct iw_channel *ch = iw_channel_create(context);
+    if (!ch)
+        return NULL;
+    atomic_fetch_add(&iw_context(context)->users, 1);
+    return &ch->pub;
+}
+
+VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+    if (!channel)
+        return EINVAL;
+    struct iw_context *ctx = iw_context(channel->context);
+    int r = iw_channel_destroy(iw_channel(channel));
+    if (!r)
+        atomic_fetch_sub(&ctx->users, 1);
+    return r;
+}
+
+/** The next event, waiting for it if the descriptor does. @return NULL and errno EAGAIN, EINTR */
+static struct iw_cq *next_event(struct iw_channel *ch)
+{
+    int fd = ch->pub.fd;
+    struct iw_cq *cq;
+    while (!(cq = iw_channel_take(ch))) {
+        if (iw_eventfd_nonblocking(fd)) {
+            iw_engine_poll(0);
+            cq = iw_channel_take(ch);
+            return cq ? cq : null_errno(EAGAIN);
+        }
+        int r = iw_engine_wait(fd);
+        if (r)
+            return null_errno(-r);
+    }
+    return cq;
+}
+
+VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+                                  void **cq_context)
+{
+    if (!channel || !cq)
+        return minus_errno(EINVAL);
+    struct iw_cq *next = next_event(iw_channel(channel));
+    if (!next)
+        return -1;
+    *cq = &next->pub;
+    if (cq_context)
+        *cq_context = next->pub.cq_context;
+    return 0;
+}
+
+VERBS_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
+{
+    if (cq && nevents)
+        iw_cq_ack(iw_cq(cq), nevents);
+}
+
+VERBS_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+    if (!context || !event)
+        return minus_errno(EINVAL);
+    return iw_async_get(iw_context(context), event);
+}
+
+static void count(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
+{
+    pthread_mutex_lock(mutex);
+    ++*completed;
+    pthread_cond_signal(cond);
+    pthread_mutex_unlock(mutex);
+}
+
+VERBS_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+    struct ibv_qp *qp;
+    struct ibv_cq *cq;
+    if (!event)
+        return;
+    switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+        cq = event->element.cq;
+        count(&cq->mutex, &cq->cond, &cq->async_events_completed);
+        break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        qp = event->element.qp;
+        count(&qp->mutex, &qp->cond, &qp->events_completed);
+        break;
+    default: /* of the port or the device: nobody waits */
+        break;
+    }
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* GID and P_Key tables. */
+#include "rnic/context.h"
+#include "verbs/export.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define DEFAULT_PKEY 0xffff
+
+/** @return 0 or EINVAL: every entry of the table holds something, so none is missing inside it */
+static int query(struct ibv_context *context, uint32_t port, uint32_t index,
+                 struct ibv_gid_entry *e)
+{
+    if (!context || port != 1)
+        return EINVAL;
+    return iw_device_gid(iw_device(context->device), 1, index, e) ? EINVAL : 0;
+}
+
+VERBS_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
+                               union ibv_gid *gid)
+{
+    struct ibv_gid_entry e;
+    if (!gid || index < 0 || query(context, port_num, (uint32_t)index, &e))
+        return minus_errno(EINVAL);
+    *gid = e.gid;
+    return 0;
+}
+
+/** Callers newer than we are have a larger entry: what we do not know in it is zero. */
+static void put_entry(void *out, size_t size, const struct ibv_gid_entry *e)
+{
+    memset(out, 0, size);
+    memcpy(out, e, sizeof(*e));
+}
+
+VERBS_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
+                                   uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags,
+                                   size_t entry_size)
+{
+    struct ibv_gid_entry e;
+    if (!entry || flags || entry_size < sizeof(e) || query(context, port_num, gid_index, &e))
+        return EINVAL;
+    put_entry(entry, entry_size, &e);
+    return 0;
+}
+
+VERBS_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
+                                          struct ibv_gid_entry *entries, size_t max_entries,
+                                          uint32_t flags, size_t entry_size)
+{
+    struct ibv_gid_entry e;
+    if (!context || (!entries && max_entries) || flags || entry_size < sizeof(e))
+        return -EINVAL;
+    size_t n = 0;
+    for (; n < iw_device_gids(iw_device(context->device)); n++) {
+        if (query(context, 1, (uint32_t)n, &e))
+            break; /* an address went away meanwhile */
+        if (n == max_entries)
+            return -EINVAL;
+        put_entry((char *)entries + n * entry_size, entry_size, &e);
+    }
+    return (ssize_t)n;
+}
+
+/** For providers and ibv_devinfo: the type of a GID as sysfs tells it, here always 0 for IB. */
+VERBS_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned index,
+                                    unsigned *type)
+{
+    struct ibv_gid_entry e;
+    if (!type || query(context, port_num, index, &e))
+        return minus_errno(EINVAL);
+    *type = 0;
+    return 0;
+}
+
+VERBS_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
+                                __be16 *pkey)
+{
+    if (!context || !pkey || port_num != 1 || index != 0)
+        return minus_errno(EINVAL);
+    *pkey = htobe16(DEFAULT_PKEY);
+    return 0;
+}
+
+VERBS_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+    if (!context || port_num != 1 || pkey != htobe16(DEFAULT_PKEY))
+        return minus_errno(EINVAL);
+    return 0;
+}
+
+VERBS_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+                                             uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+    (void)context, (void)attr, (void)eth_mac, (void)vid;
+    return -EOPNOTSUPP;
+}

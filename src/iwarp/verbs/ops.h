@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The functions behind the op slots of a context, which programs reach through inlines. */
+#ifndef ANYWARP_VERBS_OPS_H
+#define ANYWARP_VERBS_OPS_H
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+
+/** Fills the op slots of a new context. */
+void verbs_fill_ops(struct verbs_context *v);
+
+/* device.c */
+int op_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+                  size_t attr_len);
+int op_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+                       struct ibv_device_attr_ex *attr, size_t attr_size);
+
+/* post.c */
+int op_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int op_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/* srq.c */
+int op_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int op_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op);
+
+#endif

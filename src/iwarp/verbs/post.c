@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The data path: posting, polling, arming. */
+#include "rnic/cq.h"
+#include "rnic/engine.h"
+#include "rnic/qp.h"
+#include "verbs/export.h"
+#include "verbs/ops.h"
+
+int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    return iw_post_send(iw_qp(qp), wr, bad_wr);
+}
+
+int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    return iw_post_recv(iw_qp(qp), wr, bad_wr);
+}
+
+/** A poll of an empty CQ does the work: it runs the sockets, then looks again. */
+int op_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+    struct iw_cq *cq = iw_cq(ibcq);
+    if (n <= 0)
+        return n < 0 ? -EINVAL : 0;
+    int got = iw_cq_take(cq, n, wc);
+    unsigned run = 0;
+    if (got == 0) {
+        run = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+        iw_engine_poll(run);
+        got = iw_cq_take(cq, n, wc);
+    }
+    __atomic_store_n(&cq->empty_polls, got ? 0 : run, __ATOMIC_RELAXED);
+    return got;
+}
+
+int op_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+    iw_engine_arm();
+    iw_cq_arm(iw_cq(cq), solicited_only != 0);
+    return 0;
+}
