@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses and routes of ids. */
+#include "cma.h"
+#include "common/sys.h"
+
+#include <stdlib.h>
+
+bool cma_afonly(const struct cma_id *id)
+{
+    if (id->afonly >= 0)
+        return id->afonly;
+    /* A fresh socket tells what net.ipv6.bindv6only says. */
+    int only = 0;
+    socklen_t len = sizeof only;
+    int fd = (int)sys_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    sys_getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len);
+    sys_close(fd);
+    return only;
+}
+
+int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr)
+{
+    int r = cma_may(id, CMA_CALL_BIND);
+    if (r < 0)
+        return r;
+    if (id->pub.ps == RDMA_PS_IPOIB || cma_addr_lacks_scope(addr))
+        return -EINVAL;
+    if (!cma_port_free(id, addr))
+        return -EADDRINUSE;
+    r = iw_cm_bind(id->cm, addr, id->reuseaddr, addr->sa_family == AF_INET6 && cma_afonly(id));
+    if (r < 0)
+        return r;
+    iw_cm_addresses(id->cm, &id->bound, NULL);
+    cma_port_claim(id);
+    cma_set_state(id, CMA_CALL_BIND);
+    return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
+{
+    if (!pub)
+        return cma_no_handle();
+    if (!addr)
+        return cma_fail(EINVAL);
+    if (!cma_addr_len(addr))
+        return cma_fail(addr->sa_family == AF_IB ? EAFNOSUPPORT : EINVAL);
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    int r = cma_may(id, CMA_CALL_BIND);
+    if (r == 0 && !cma_addr_any(addr))
+        r = cma_device_get(id);
+    if (r == 0 && (r = cma_bind_locked(id, addr)) < 0)
+        cma_device_put(id);
+    if (r == 0)
+        pub->route.addr.src_storage = id->bound;
+    lock_put(&id->lock);
+    return cma_result(r);
+}
+
+/* Where a resolution starts: the address bound, the one given, or the wildcard. */
+static void starting_point(const struct cma_id *id, const struct sockaddr_storage *src,
+                           sa_family_t family, struct sockaddr_storage *from)
+{
+    if (id->state == CMA_ADDR_BOUND)
+        *from = id->bound;
+    else if (src->ss_family != AF_UNSPEC)
+        *from = *src;
+    else
+        cma_addr_wildcard(family, from);
+}
+
+static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
+{
+    struct sockaddr_storage *dst = &id->pub.route.addr.dst_storage, from, source;
+    starting_point(id, src, dst->ss_family, &from);
+    if (from.ss_family != dst->ss_family)
+        return -EINVAL;
+    int r = cma_addr_complete(dst, (struct sockaddr *)&from);
+    if (r < 0)
+        return r;
+    struct cma_event *event = cma_event_create(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+    if (!event)
+        return -ENOMEM;
+
+    int status = cma_source((struct sockaddr *)&from, (struct sockaddr *)dst, &source);
+    /* Bound now, not when connecting: the program may ask for the port. */
+    if (id->state == CMA_IDLE)
+        r = cma_bind_locked(id, (struct sockaddr *)(status < 0 ? &from : &source));
+    if (r < 0) {
+        free(event);
+        return r;
+    }
+    if (status < 0) {
+        event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
+        event->pub.status = status;
+    } else {
+        id->source = source;
+        cma_addr_set_port((struct sockaddr *)&id->source,
+                          cma_addr_port((struct sockaddr *)&id->bound));
+        cma_set_state(id, CMA_CALL_RESOLVE_ADDR);
+    }
+    cma_event_queue(event);
+    return 0;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+                      int timeout_ms)
+{
+    (void)timeout_ms; /* a look at the routing table does not wait */
+    if (!pub)
+        return cma_no_handle();
+    if (!dst_addr || !cma_addr_len(dst_addr) || (src_addr && !cma_addr_len(src_addr)))
+        return cma_fail(EINVAL);
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    int r = cma_may(id, CMA_CALL_RESOLVE_ADDR);
+    if (r == 0) {
+        /* Either argument may be a field of the id. */
+        struct sockaddr_storage src = {.ss_family = AF_UNSPEC};
+        if (src_addr)
+            cma_addr_copy(&src, src_addr);
+        cma_addr_copy(&pub->route.addr.dst_storage, dst_addr);
+        r = resolve_locked(id, &src);
+    }
+    lock_put(&id->lock);
+    return r < 0 ? cma_fail(-r) : cma_complete(id);
+}
+
+int cma_route_resolved_locked(struct cma_id *id)
+{
+    int r = cma_may(id, CMA_CALL_RESOLVE_ROUTE);
+    if (r < 0)
+        return r;
+    struct cma_event *event = cma_event_create(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    if (!event)
+        return -ENOMEM;
+    cma_set_state(id, CMA_CALL_RESOLVE_ROUTE);
+    cma_event_queue(event);
+    return 0;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
+{
+    if (!pub)
+        return cma_no_handle();
+    if (timeout_ms == 0)
+        return cma_fail(EINVAL);
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    int r = cma_route_resolved_locked(id);
+    lock_put(&id->lock);
+    return r < 0 ? cma_fail(-r) : cma_complete(id);
+}
+
+__be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+    return id ? cma_addr_port(&id->route.addr.src_addr) : 0;
+}
+
+__be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+    return id ? cma_addr_port(&id->route.addr.dst_addr) : 0;
+}

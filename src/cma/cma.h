@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * librdmacm, table of contents: the objects and, under the name of its file, what each file offers
+ * to the others. The public functions are documented in <rdma/rdma_cma.h>; the transport behind
+ * them is rnic/iwcm.h.
+ *
+ * Locks, outermost first:
+ * - id->lock: one call at a time on an id: its state, options and public fields. Held across those
+ *   iw_cm_*() functions and verbs that do not wait. No iw_cm handler takes it.
+ * - cma_events: one for the process: event queues, the channel of each id, the counters of events,
+ *   bound ports. Handlers take it. With it held nothing is called but iw_eventfd_raise() and
+ *   iw_eventfd_drain().
+ * Waiting, be it for an event, an acknowledgement or the end of a handler, is done with neither.
+ */
+#ifndef ANYWARP_CMA_H
+#define ANYWARP_CMA_H
+
+#include "cma/state.h"
+#include "common/list.h"
+#include "common/lock.h"
+#include "rnic/iwcm.h"
+
+#pragma GCC visibility push(default)
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <rdma/rsocket.h>
+#pragma GCC visibility pop
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cma_channel {
+    struct rdma_event_channel pub;
+    struct list events; /* struct cma_event, oldest first */
+    struct list ids;    /* struct cma_id */
+};
+
+/* Room for what the 8-bit length of struct rdma_conn_param can describe. */
+#define CMA_PRIVATE_DATA_MAX 255
+
+struct cma_event {
+    struct rdma_cm_event pub;
+    struct list link;
+    struct cma_id
+        *owner; /* whose destruction waits for the acknowledgement; a request's listener */
+    uint8_t private_data[CMA_PRIVATE_DATA_MAX];
+};
+
+struct cma_id {
+    struct rdma_cm_id pub;
+    struct lock lock;
+    enum cma_state state;
+    bool sync; /* has a private channel */
+    struct iw_cm *cm;
+
+    /* options; afonly < 0: as the system's default */
+    bool reuseaddr;
+    int afonly;
+
+    struct sockaddr_storage source;               /* for route.addr once ADDR_RESOLVED is taken */
+    uint8_t initiator_depth, responder_resources; /* what a CONNECT_REQUEST allows */
+    bool has_pd;                                  /* holds a reference to the default PD */
+
+    /* endpoints (ep.c) */
+    struct ibv_qp_init_attr *request_qp; /* a QP for each request, in the id's PD */
+    void *connect_data;                  /* goes before the private data of rdma_connect() */
+    uint8_t connect_data_len;
+
+    /* under cma_events */
+    struct list link;  /* in its channel's ids */
+    struct list spare; /* events put aside for the handler */
+    struct list port;  /* in the port space */
+    struct sockaddr_storage bound;
+    int backlog, waiting; /* listener: requests that may wait, and do */
+    uint32_t taken, acked;
+    pthread_cond_t all_acked;
+};
+
+static inline struct cma_id *cma_id(struct rdma_cm_id *id)
+{
+    return container_of(id, struct cma_id, pub);
+}
+
+static inline struct cma_channel *cma_channel(struct rdma_event_channel *channel)
+{
+    return container_of(channel, struct cma_channel, pub);
+}
+
+/** A call without the handle it needs: the one case of a result other than 0 and -1. */
+static inline int cma_no_handle(void)
+{
+    errno = EINVAL;
+    return -EINVAL;
+}
+
+/** @return -1, with errno set to @p err */
+static inline int cma_fail(int err)
+{
+    errno = err;
+    return -1;
+}
+
+/** Turns 0 or a negative errno into 0, or -1 and errno. */
+static inline int cma_result(int r)
+{
+    return r < 0 ? cma_fail(-r) : 0;
+}
+
+/* event.c */
+
+extern struct lock cma_events;
+
+/** A new event of @p type for @p id. @return NULL if there is no memory */
+struct cma_event *cma_event_create(struct cma_id *id, enum rdma_cm_event_type type);
+
+/**
+ * Puts @p n events aside for the handler, so that none is lost for want of memory.
+ * @return 0 or -ENOMEM
+ */
+int cma_event_reserve(struct cma_id *id, int n);
+/** Frees those that were not used. */
+void cma_event_unreserve(struct cma_id *id);
+
+/** Copies what the transport tells: status, depths, private data. */
+void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from);
+
+/** Queues an event on its owner's channel. @return false if that has none: it is still the caller's
+ */
+bool cma_event_queue_locked(struct cma_event *event);
+/** As cma_event_queue_locked(), but the event is discarded then. */
+bool cma_event_queue(struct cma_event *event);
+
+/** Takes an event off its channel; drains the descriptor with the last. */
+void cma_event_unlink_locked(struct cma_channel *channel, struct cma_event *event);
+
+/** Makes an event vanish that no program has seen, with the id that a CONNECT_REQUEST brings. */
+void cma_event_discard(struct cma_event *event);
+
+/** Removes the id's waiting events from its channel and discards them. */
+void cma_event_purge(struct cma_id *id);
+
+/** Waits until at least the first @p taken events of @p id were acknowledged. cma_events held. */
+void cma_event_wait_acked_locked(struct cma_id *id, uint32_t taken);
+
+/** The handler of every id: turns what the transport tells into events. */
+iw_cm_handler cma_on_event;
+
+/* channel.c */
+
+/** Puts an id on a channel, off the one it is on. NULL: on none. */
+void cma_channel_attach_locked(struct cma_id *id, struct cma_channel *channel);
+
+/** Ends a synchronous operation: waits for its event, which goes to id->event. 0 at once if not. */
+int cma_complete(struct cma_id *id);
+
+/** What an event says about its operation. @return 0, or -1 and errno */
+int cma_event_result(const struct rdma_cm_event *event);
+
+/** Acknowledges the event that a synchronous id holds, if any. */
+void cma_drop_held_event(struct cma_id *id);
+
+/* deliver.c */
+
+/**
+ * What must be done when a program takes an event, before it sees it.
+ * @return false if the event cannot be delivered: acknowledge it and take the next
+ */
+bool cma_deliver(struct cma_event *event);
+
+/* id.c */
+
+/** A new id without transport and channel. @return NULL if there is no memory */
+struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps,
+                            enum ibv_qp_type qp_type);
+
+/** Ends the transport and frees an id that has no events and is on no channel. */
+void cma_id_free(struct cma_id *id);
+
+/** Makes an id synchronous: gives it its own channel. @return 0 or a negative errno */
+int cma_id_set_sync(struct cma_id *id);
+
+/** rdma_create_id() with the QP type given. */
+int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+                  enum rdma_port_space ps, enum ibv_qp_type qp_type);
+
+/* device.c */
+
+/** Gives an id its device, port number and PD, if it has none. @return 0 or a negative errno */
+int cma_device_get(struct cma_id *id);
+
+/** Takes them away again. */
+void cma_device_put(struct cma_id *id);
+
+/* source.c */
+
+/** Size of an IPv4 or IPv6 address, 0 for any other family. */
+socklen_t cma_addr_len(const struct sockaddr *addr);
+
+/** Copies an address, which may overlap, and zeroes the rest. */
+void cma_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from);
+
+/** Whether it is 0.0.0.0 or ::. */
+bool cma_addr_any(const struct sockaddr *addr);
+
+/** Whether two addresses of one family are the same but for the port. */
+bool cma_addr_same(const struct sockaddr *a, const struct sockaddr *b);
+
+/** Whether it is a link-local IPv6 address that does not say on which link. */
+bool cma_addr_lacks_scope(const struct sockaddr *addr);
+
+/** The port in network byte order, 0 for families without. */
+__be16 cma_addr_port(const struct sockaddr *addr);
+void cma_addr_set_port(struct sockaddr *addr, __be16 port);
+
+/** The zero address of @p family with port 0. */
+void cma_addr_wildcard(sa_family_t family, struct sockaddr_storage *addr);
+
+/** Turns an IPv4-mapped IPv6 address into the IPv4 address it is. */
+void cma_addr_unmap(struct sockaddr_storage *addr);
+
+/**
+ * Makes a destination that can be connected to: loopback for the zero address, the link of @p src
+ * (of the same family) for a link-local one.
+ * @return 0, or -EINVAL if the link is not known
+ */
+int cma_addr_complete(struct sockaddr_storage *dst, const struct sockaddr *src);
+
+/**
+ * The local address that packets to @p dst leave from; sends none.
+ * @param src     address to use if it can be, may be the wildcard
+ * @param source  receives it, with the port of @p src
+ * @return 0 or a negative errno: -ENETUNREACH, -EHOSTUNREACH, -EADDRNOTAVAIL, ...
+ */
+int cma_source(const struct sockaddr *src, const struct sockaddr *dst,
+               struct sockaddr_storage *source);
+
+/* addr.c */
+
+/** Whether an IPv6 wildcard of this id takes no IPv4. */
+bool cma_afonly(const struct cma_id *id);
+
+/** Binds the transport and enters id->bound. Lock held. @return 0 or a negative errno */
+int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr);
+
+/** Moves an id on with a ROUTE_RESOLVED. Lock held. @return 0 or a negative errno */
+int cma_route_resolved_locked(struct cma_id *id);
+
+/* port.c */
+
+/** Whether no other id of this process is in the way of @p id at @p addr. TCP has the last word. */
+bool cma_port_free(const struct cma_id *id, const struct sockaddr *addr);
+
+/** Enters id->bound into the port space; takes it out, also if it never was in. */
+void cma_port_claim(struct cma_id *id);
+void cma_port_release(struct cma_id *id);
+
+/* connect.c */
+
+/** Whether ids of this port space make connections. */
+bool cma_connects(const struct cma_id *id);
+
+/* listen.c */
+
+/** A CONNECT_REQUEST for a listener. @return 0, or -1 if it is not taken */
+int cma_on_request(struct cma_id *listener, const struct iw_cm_event *from);
+
+#endif

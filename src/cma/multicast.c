@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Multicast is for datagrams, which iWARP has not: arguments are checked, then ENOSYS. */
+#include "cma.h"
+
+static int join(struct rdma_cm_id *id, const struct sockaddr *addr)
+{
+    if (!addr || !cma_addr_len(addr) || id->qp_type == IBV_QPT_RC)
+        return cma_fail(EINVAL);
+    return cma_fail(ENOSYS);
+}
+
+int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+    (void)context;
+    return id ? join(id, addr) : cma_no_handle();
+}
+
+int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
+                           void *context)
+{
+    const uint32_t known = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+    (void)context;
+    if (!id || !attr)
+        return cma_no_handle();
+    if (attr->comp_mask & ~known)
+        return cma_fail(ENOTSUP);
+    if ((attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) &&
+        attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+        return cma_fail(ENOTSUP);
+    if (!(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS))
+        return cma_fail(EINVAL);
+    return join(id, attr->addr);
+}
+
+int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+    if (!id)
+        return cma_no_handle();
+    if (!addr || !cma_addr_len(addr))
+        return cma_fail(EINVAL);
+    return cma_fail(EADDRNOTAVAIL);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The port space: which ids of this process hold a port. The sockets of the transport always have
+ * SO_REUSEADDR, or a server could not be started again while an old connection lingers; so it is
+ * here that a port taken by another id is noticed before one of the two listens.
+ */
+#include "cma.h"
+
+static struct list ports = {&ports, &ports}; /* struct cma_id; under cma_events */
+
+static bool conflict(const struct cma_id *a, const struct sockaddr *a_addr, const struct cma_id *b)
+{
+    const struct sockaddr *b_addr = (const struct sockaddr *)&b->bound;
+    if (cma_addr_port(a_addr) != cma_addr_port(b_addr))
+        return false;
+    if (a->reuseaddr && b->reuseaddr)
+        return false;
+    if (a_addr->sa_family == b_addr->sa_family)
+        return cma_addr_any(a_addr) || cma_addr_any(b_addr) || cma_addr_same(a_addr, b_addr);
+    /* Of different families only an IPv6 wildcard that takes IPv4 as well is in the way. */
+    const struct cma_id *six = a_addr->sa_family == AF_INET6 ? a : b;
+    const struct sockaddr *six_addr = six == a ? a_addr : b_addr;
+    return cma_addr_any(six_addr) && !cma_afonly(six);
+}
+
+bool cma_port_free(const struct cma_id *id, const struct sockaddr *addr)
+{
+    bool free = true;
+    if (cma_addr_port(addr) == 0)
+        return true;
+    lock_get(&cma_events);
+    list_for_each (it, &ports) {
+        const struct cma_id *other = container_of(it, struct cma_id, port);
+        if (other != id && conflict(id, addr, other))
+            free = false;
+    }
+    lock_put(&cma_events);
+    return free;
+}
+
+void cma_port_claim(struct cma_id *id)
+{
+    lock_get(&cma_events);
+    list_add_tail(&ports, &id->port);
+    lock_put(&cma_events);
+}
+
+void cma_port_release(struct cma_id *id)
+{
+    lock_get(&cma_events);
+    list_del(&id->port);
+    lock_put(&cma_events);
+}

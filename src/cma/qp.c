@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs of ids. From INIT on the transport moves them, on connect and accept. */
+#include "cma.h"
+
+#include <string.h>
+
+static void destroy_cq(struct ibv_cq *cq, struct ibv_comp_channel *channel)
+{
+    if (cq)
+        ibv_destroy_cq(cq);
+    if (channel)
+        ibv_destroy_comp_channel(channel);
+}
+
+/* A CQ with its own channel; rdma_get_send_comp() needs the id as its context. */
+static int create_cq(struct cma_id *id, uint32_t cqe, struct ibv_cq **cq,
+                     struct ibv_comp_channel **channel)
+{
+    *channel = ibv_create_comp_channel(id->pub.verbs);
+    if (!*channel)
+        return -errno;
+    *cq = ibv_create_cq(id->pub.verbs, (int)cqe, &id->pub, *channel, 0);
+    if (*cq)
+        return 0;
+    int r = -errno;
+    ibv_destroy_comp_channel(*channel);
+    *channel = NULL;
+    return r;
+}
+
+/* The CQs that the program did not give, taken from the id. Only there after success. */
+static int complete_cqs(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    struct rdma_cm_id *pub = &id->pub;
+    bool send = !attr->send_cq && !pub->send_cq && attr->cap.max_send_wr > 0;
+    bool recv = !attr->recv_cq && !pub->recv_cq && attr->cap.max_recv_wr > 0;
+    int r = 0;
+    if (send)
+        r = create_cq(id, attr->cap.max_send_wr, &pub->send_cq, &pub->send_cq_channel);
+    if (r == 0 && recv)
+        r = create_cq(id, attr->cap.max_recv_wr, &pub->recv_cq, &pub->recv_cq_channel);
+    if (r < 0)
+        return r;
+    if (!attr->send_cq)
+        attr->send_cq = pub->send_cq;
+    if (!attr->recv_cq)
+        attr->recv_cq = pub->recv_cq;
+    return 0;
+}
+
+/* What the id owns beside its QP, taken out of it. */
+struct cqs {
+    struct ibv_cq *send, *recv;
+    struct ibv_comp_channel *send_channel, *recv_channel;
+};
+
+static struct cqs take_cqs_locked(struct rdma_cm_id *pub)
+{
+    struct cqs cqs = {pub->send_cq, pub->recv_cq, pub->send_cq_channel, pub->recv_cq_channel};
+    pub->send_cq = pub->recv_cq = NULL;
+    pub->send_cq_channel = pub->recv_cq_channel = NULL;
+    return cqs;
+}
+
+/* Undoes complete_cqs(): takes what was not there before. */
+static struct cqs take_new_cqs_locked(struct rdma_cm_id *pub, bool had_send, bool had_recv)
+{
+    struct cqs all = take_cqs_locked(pub), made = {NULL, NULL, NULL, NULL};
+    if (had_send) {
+        pub->send_cq = all.send;
+        pub->send_cq_channel = all.send_channel;
+    } else {
+        made.send = all.send;
+        made.send_channel = all.send_channel;
+    }
+    if (had_recv) {
+        pub->recv_cq = all.recv;
+        pub->recv_cq_channel = all.recv_channel;
+    } else {
+        made.recv = all.recv;
+        made.recv_channel = all.recv_channel;
+    }
+    return made;
+}
+
+/* A program may have put one CQ in both places. */
+static void destroy_cqs(struct cqs cqs)
+{
+    if (cqs.recv == cqs.send)
+        cqs.recv = NULL;
+    if (cqs.recv_channel == cqs.send_channel)
+        cqs.recv_channel = NULL;
+    destroy_cq(cqs.recv, NULL);
+    destroy_cq(cqs.send, cqs.send_channel);
+    destroy_cq(NULL, cqs.recv_channel);
+}
+
+static int init_qp_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+    enum ibv_qp_state to = attr->qp_state;
+    bool connection = id->state == CMA_CONN_RECV || id->state == CMA_CONNECT;
+    int r = cma_may(id, CMA_CALL_INIT_QP_ATTR);
+    if (r < 0)
+        return r;
+    if (!id->pub.verbs || (unsigned)to > IBV_QPS_ERR)
+        return -EINVAL;
+    if (connection && to != IBV_QPS_INIT && to != IBV_QPS_RTR && to != IBV_QPS_RTS)
+        return -EINVAL;
+
+    memset(attr, 0, sizeof *attr);
+    attr->qp_state = to;
+    attr->port_num = id->pub.port_num;
+    if (connection && to == IBV_QPS_RTS) {
+        *mask = IBV_QP_PORT; /* only the transport can move it there */
+        return 0;
+    }
+    if (connection)
+        attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
+    return 0;
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *attr, int *mask)
+{
+    if (!pub)
+        return cma_no_handle();
+    if (!attr || !mask)
+        return cma_fail(EINVAL);
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    int r = init_qp_attr_locked(id, attr, mask);
+    lock_put(&id->lock);
+    return cma_result(r);
+}
+
+/* To INIT, so that receives can be posted. */
+static int init_qp(struct cma_id *id, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+    int mask, r = init_qp_attr_locked(id, &attr, &mask);
+    return r < 0 ? r : -ibv_modify_qp(qp, &attr, mask);
+}
+
+/* The PD, SRQ and CQs of the id go where the program left a gap. */
+static int complete_attr(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    const struct rdma_cm_id *pub = &id->pub;
+    if (!pub->verbs || pub->qp)
+        return -EINVAL;
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
+        attr->pd = pub->pd;
+    attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+    if (attr->pd->context != pub->verbs)
+        return -EINVAL;
+    if ((attr->send_cq && pub->send_cq && attr->send_cq != pub->send_cq) ||
+        (attr->recv_cq && pub->recv_cq && attr->recv_cq != pub->recv_cq))
+        return -EINVAL;
+    if (!attr->srq)
+        attr->srq = pub->srq;
+    return complete_cqs(id, attr);
+}
+
+static int create_qp_locked(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    struct rdma_cm_id *pub = &id->pub;
+    int r = cma_may(id, CMA_CALL_CREATE_QP);
+    if (r < 0)
+        return r;
+    r = complete_attr(id, attr);
+    if (r < 0)
+        return r;
+    struct ibv_qp *qp = ibv_create_qp_ex(pub->verbs, attr);
+    if (!qp)
+        return -errno;
+    r = init_qp(id, qp);
+    if (r < 0) {
+        ibv_destroy_qp(qp);
+        return r;
+    }
+    pub->qp = qp;
+    pub->pd = qp->pd;
+    return 0;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
+{
+    if (!pub || !attr)
+        return cma_no_handle();
+    struct cma_id *id = cma_id(pub);
+    struct ibv_cq *send = attr->send_cq, *recv = attr->recv_cq;
+    struct cqs made = {NULL, NULL, NULL, NULL};
+
+    lock_get(&id->lock);
+    bool had_send = pub->send_cq, had_recv = pub->recv_cq;
+    int r = create_qp_locked(id, attr);
+    if (r < 0) {
+        made = take_new_cqs_locked(pub, had_send, had_recv);
+        attr->send_cq = send;
+        attr->recv_cq = recv;
+    }
+    lock_put(&id->lock);
+    destroy_cqs(made);
+    return cma_result(r);
+}
+
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    if (!id || !attr)
+        return cma_no_handle();
+    struct ibv_qp_init_attr_ex ex = {0};
+    /* struct ibv_qp_init_attr is how the extended one begins; its padding covers comp_mask. */
+    memcpy(&ex, attr, sizeof *attr);
+    ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+    ex.pd = pd;
+    int r = rdma_create_qp_ex(id, &ex);
+    if (r == 0)
+        memcpy(attr, &ex, sizeof *attr);
+    return r;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *pub)
+{
+    if (!pub)
+        return;
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    struct ibv_qp *qp = pub->qp;
+    struct cqs cqs = {NULL, NULL, NULL, NULL};
+    pub->qp = NULL;
+    if (qp)
+        cqs = take_cqs_locked(pub);
+    lock_put(&id->lock);
+
+    /* These may wait for acknowledgements of the program: not with the lock. */
+    if (qp)
+        ibv_destroy_qp(qp);
+    destroy_cqs(cqs);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues of ids. */
+#include "cma.h"
+
+static int create_srq_locked(struct cma_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+    struct rdma_cm_id *pub = &id->pub;
+    if (!pub->verbs || pub->srq || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
+        return -EINVAL;
+    if (attr->srq_type != IBV_SRQT_BASIC)
+        return -EOPNOTSUPP;
+    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+        attr->pd = pub->pd;
+    attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+    if (attr->pd->context != pub->verbs)
+        return -EINVAL;
+    struct ibv_srq *srq = ibv_create_srq_ex(pub->verbs, attr);
+    if (!srq)
+        return -errno;
+    pub->srq = srq;
+    pub->pd = srq->pd;
+    return 0;
+}
+
+int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_attr_ex *attr)
+{
+    if (!pub || !attr)
+        return cma_no_handle();
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    int r = create_srq_locked(id, attr);
+    lock_put(&id->lock);
+    return cma_result(r);
+}
+
+int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+    if (!id || !attr)
+        return cma_no_handle();
+    struct ibv_srq_init_attr_ex ex = {
+        .srq_context = attr->srq_context,
+        .attr = attr->attr,
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+        .srq_type = IBV_SRQT_BASIC,
+        .pd = pd,
+    };
+    int r = rdma_create_srq_ex(id, &ex);
+    if (r == 0)
+        attr->attr = ex.attr;
+    return r;
+}
+
+void rdma_destroy_srq(struct rdma_cm_id *pub)
+{
+    if (!pub)
+        return;
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    struct ibv_srq *srq = pub->srq;
+    pub->srq = NULL;
+    lock_put(&id->lock);
+    if (srq)
+        ibv_destroy_srq(srq);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The states of an id, and which call is allowed in which. One table, in state.c; a call that the
+ * table does not allow fails with EINVAL.
+ */
+#ifndef ANYWARP_CMA_STATE_H
+#define ANYWARP_CMA_STATE_H
+
+#define CMA_STATES(X)                                                                              \
+    X(IDLE)           /* new */                                                                    \
+    X(ADDR_BOUND)     /* has its local address and port */                                         \
+    X(ADDR_RESOLVED)  /* knows the way to the peer; the event may still be waiting */              \
+    X(ROUTE_RESOLVED) /* may connect */                                                            \
+    X(LISTEN)         /* waits for requests */                                                     \
+    X(CONN_RECV)      /* came with a CONNECT_REQUEST that is not answered */                       \
+    X(CONNECT)        /* connecting or connected */                                                \
+    X(CLOSING)        /* rdma_disconnect() was called */                                           \
+    X(CLOSED)         /* rejected, or its last event was taken */                                  \
+    X(DESTROYING)     /* inside rdma_destroy_id() */
+
+/* What happens to an id: the calls, then the outcomes that change its state. */
+#define CMA_CALLS(X)                                                                               \
+    X(BIND)                                                                                        \
+    X(RESOLVE_ADDR)                                                                                \
+    X(RESOLVE_ROUTE) /* also RDMA_OPTION_IB_PATH */                                                \
+    X(CREATE_QP)                                                                                   \
+    X(LISTEN)                                                                                      \
+    X(CONNECT)                                                                                     \
+    X(ACCEPT)                                                                                      \
+    X(REJECT)                                                                                      \
+    X(DISCONNECT)                                                                                  \
+    X(SET_REUSEADDR)                                                                               \
+    X(CLEAR_REUSEADDR)                                                                             \
+    X(SET_AFONLY)                                                                                  \
+    X(SET_TOS)                                                                                     \
+    X(INIT_QP_ATTR)                                                                                \
+    X(NOTIFY)                                                                                      \
+    X(DESTROY)                                                                                     \
+    X(ADDR_ERROR) /* ADDR_RESOLVED could not be delivered */                                       \
+    X(ENDED)      /* the last event was taken: DISCONNECTED or a failure to connect */
+
+enum cma_state {
+    CMA_NO_STATE, /* so that zeroed memory is no state */
+#define X(name) CMA_##name,
+    CMA_STATES(X)
+#undef X
+        CMA_STATE_END
+};
+
+enum cma_call {
+#define X(name) CMA_CALL_##name,
+    CMA_CALLS(X)
+#undef X
+        CMA_CALL_END
+};
+
+/** @return the state that @p call leads to from @p state, or -EINVAL */
+int cma_state_next(enum cma_state state, enum cma_call call);
+
+/** "ADDR_BOUND" and so on. */
+const char *cma_state_name(enum cma_state state);
+
+struct cma_id;
+
+/** Whether the id's state allows the call. Call with the id's lock held. @return 0 or -EINVAL */
+int cma_may(const struct cma_id *id, enum cma_call call);
+
+/** Moves the id to where an allowed call leads. Call with the id's lock held. */
+void cma_set_state(struct cma_id *id, enum cma_call call);
+
+#endif
