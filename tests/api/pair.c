@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pair.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define POLL_S 10
+#define CANARY 0xa5
+#define ALL_ACCESS                                                                                 \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+static void address(struct sockaddr_storage *s, const char *text, uint16_t port)
+{
+    memset(s, 0, sizeof(*s));
+    if (strchr(text, ':')) {
+        struct sockaddr_in6 *six = (struct sockaddr_in6 *)s;
+        six->sin6_family = AF_INET6;
+        six->sin6_port = port;
+        assert_int_equal(inet_pton(AF_INET6, text, &six->sin6_addr), 1);
+    } else {
+        struct sockaddr_in *four = (struct sockaddr_in *)s;
+        four->sin_family = AF_INET;
+        four->sin_port = port;
+        assert_int_equal(inet_pton(AF_INET, text, &four->sin_addr), 1);
+    }
+}
+
+int side_event(struct side *s, enum rdma_cm_event_type type)
+{
+    struct rdma_cm_event *ev;
+    assert_int_equal(rdma_get_cm_event(s->events, &ev), 0);
+    if (ev->event != type)
+        print_error("got %s, wanted %s\n", rdma_event_str(ev->event), rdma_event_str(type));
+    assert_int_equal(ev->event, type);
+    int status = ev->status;
+    assert_int_equal(rdma_ack_cm_event(ev), 0);
+    return status;
+}
+
+static void make_objects(struct side *s, const struct pair_conf *c)
+{
+    s->pd = ibv_alloc_pd(s->id->verbs);
+    assert_non_null(s->pd);
+    s->channel = ibv_create_comp_channel(s->id->verbs);
+    assert_non_null(s->channel);
+    s->cq = ibv_create_cq(s->id->verbs, (int)(c->send_wr + c->recv_wr), s, s->channel, 0);
+    assert_non_null(s->cq);
+    s->block = malloc(SIDE_BYTES + 2 * SIDE_CANARY);
+    assert_non_null(s->block);
+    memset(s->block, CANARY, SIDE_BYTES + 2 * SIDE_CANARY);
+    s->buf = s->block + SIDE_CANARY;
+    s->mr = ibv_reg_mr(s->pd, s->buf, SIDE_BYTES, c->access ? c->access : ALL_ACCESS);
+    assert_non_null(s->mr);
+    struct ibv_qp_init_attr attr = {
+        .send_cq = s->cq,
+        .recv_cq = s->cq,
+        .cap = {.max_send_wr = c->send_wr,
+                .max_recv_wr = c->recv_wr,
+                .max_send_sge = c->sge,
+                .max_recv_sge = c->sge,
+                .max_inline_data = c->inline_data},
+        .qp_type = IBV_QPT_RC,
+        .sq_sig_all = c->sig_all,
+    };
+    assert_int_equal(rdma_create_qp(s->id, s->pd, &attr), 0);
+}
+
+static void listen_on(struct pair *p, const char *text)
+{
+    struct sockaddr_storage addr;
+    address(&addr, text, 0);
+    assert_int_equal(rdma_create_id(p->b.events, &p->listener, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_bind_addr(p->listener, (struct sockaddr *)&addr), 0);
+    assert_int_equal(rdma_listen(p->listener, 8), 0);
+    p->port = rdma_get_src_port(p->listener);
+}
+
+void pair_open(struct pair *p, const struct pair_conf *conf)
+{
+    struct pair_conf c = *conf;
+    struct sockaddr_storage addr;
+    struct rdma_cm_event *ev;
+    if (!c.address)
+        c.address = "127.0.0.1";
+    c.send_wr = c.send_wr ? c.send_wr : 64;
+    c.recv_wr = c.recv_wr ? c.recv_wr : 64;
+    c.sge = c.sge ? c.sge : 4;
+    c.depth = c.depth ? c.depth : 4;
+    memset(p, 0, sizeof(*p));
+    p->a.events = rdma_create_event_channel();
+    p->b.events = rdma_create_event_channel();
+    assert_non_null(p->a.events);
+    assert_non_null(p->b.events);
+    listen_on(p, c.address);
+
+    assert_int_equal(rdma_create_id(p->a.events, &p->a.id, NULL, RDMA_PS_TCP), 0);
+    address(&addr, c.address, p->port);
+    assert_int_equal(rdma_resolve_addr(p->a.id, NULL, (struct sockaddr *)&addr, 2000), 0);
+    assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
+    assert_int_equal(rdma_resolve_route(p->a.id, 2000), 0);
+    assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
+    make_objects(&p->a, &c);
+    struct rdma_conn_param param = {.initiator_depth = c.depth, .responder_resources = c.depth};
+    assert_int_equal(rdma_connect(p->a.id, &param), 0);
+
+    assert_int_equal(rdma_get_cm_event(p->b.events, &ev), 0);
+    assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+    p->b.id = ev->id;
+    assert_int_equal(rdma_ack_cm_event(ev), 0);
+    make_objects(&p->b, &c);
+    assert_int_equal(rdma_accept(p->b.id, &param), 0);
+    assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ESTABLISHED), 0);
+    assert_int_equal(side_event(&p->b, RDMA_CM_EVENT_ESTABLISHED), 0);
+}
+
+static void check_canaries(const struct side *s)
+{
+    for (int i = 0; i < SIDE_CANARY; i++) {
+        assert_int_equal(s->block[i], CANARY);
+        assert_int_equal(s->block[SIDE_CANARY + SIDE_BYTES + i], CANARY);
+    }
+}
+
+static void side_close(struct side *s)
+{
+    check_canaries(s);
+    rdma_destroy_qp(s->id);
+    assert_int_equal(rdma_destroy_id(s->id), 0);
+    assert_int_equal(ibv_dereg_mr(s->mr), 0);
+    assert_int_equal(ibv_destroy_cq(s->cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(s->channel), 0);
+    assert_int_equal(ibv_dealloc_pd(s->pd), 0);
+    free(s->block);
+}
+
+void pair_close(struct pair *p, int connected)
+{
+    if (connected) {
+        assert_int_equal(rdma_disconnect(p->a.id), 0);
+        side_event(&p->a, RDMA_CM_EVENT_DISCONNECTED);
+        side_event(&p->b, RDMA_CM_EVENT_DISCONNECTED);
+        assert_int_equal(rdma_disconnect(p->b.id), 0);
+    }
+    side_close(&p->a);
+    side_close(&p->b);
+    assert_int_equal(rdma_destroy_id(p->listener), 0);
+    rdma_destroy_event_channel(p->a.events);
+    rdma_destroy_event_channel(p->b.events);
+}
+
+struct ibv_wc side_poll(struct side *s)
+{
+    struct ibv_wc wc;
+    time_t end = time(NULL) + POLL_S;
+    do {
+        int n = ibv_poll_cq(s->cq, 1, &wc);
+        assert_true(n >= 0);
+        if (n)
+            return wc;
+    } while (time(NULL) < end);
+    fail_msg("no completion in time");
+    return wc;
+}
+
+void side_poll_none(struct side *s, int ms)
+{
+    struct ibv_wc wc;
+    for (int i = 0; i < ms; i++) {
+        assert_int_equal(ibv_poll_cq(s->cq, 1, &wc), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+void side_recv(struct side *s, uint64_t wr_id, size_t offset, uint32_t len)
+{
+    struct ibv_sge sge = {(uintptr_t)s->buf + offset, len, s->mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+    assert_int_equal(ibv_post_recv(s->id->qp, &wr, &bad), 0);
+}
+
+int side_post(struct side *s, const struct side *peer, enum ibv_wr_opcode op, uint64_t wr_id,
+              size_t offset, uint32_t len, size_t remote, unsigned flags)
+{
+    struct ibv_sge sge = {(uintptr_t)s->buf + offset, len, s->mr->lkey};
+    struct ibv_send_wr wr = {
+        .wr_id = wr_id,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = op,
+        .send_flags = IBV_SEND_SIGNALED | flags,
+        .wr.rdma = {.remote_addr = (uintptr_t)peer->buf + remote, .rkey = peer->mr->rkey},
+    };
+    struct ibv_send_wr *bad;
+    return ibv_post_send(s->id->qp, &wr, &bad);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two connected QPs of this process over loopback TCP, made with the public API only: the common
+ * ground of the API tests. "a" is the active side, "b" the passive one.
+ */
+#ifndef ANYWARP_TESTS_PAIR_H
+#define ANYWARP_TESTS_PAIR_H
+
+#include <rdma/rdma_cma.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIDE_BYTES  (1 << 20)
+#define SIDE_CANARY 64
+
+struct side {
+    struct rdma_event_channel *events;
+    struct rdma_cm_id *id;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_mr *mr;
+    uint8_t *buf; /* SIDE_BYTES registered, with canaries on both sides */
+    uint8_t *block;
+};
+
+struct pair {
+    struct side a, b;
+    struct rdma_cm_id *listener;
+    uint16_t port; /* network order */
+};
+
+struct pair_conf {
+    const char *address; /* NULL: 127.0.0.1 */
+    unsigned send_wr, recv_wr, sge, inline_data;
+    int sig_all;
+    uint8_t depth; /* initiator_depth and responder_resources */
+    int access;    /* of both regions; 0: all */
+};
+
+/** Fails the test if anything does. */
+void pair_open(struct pair *p, const struct pair_conf *conf);
+/** Disconnects if @p connected, checks the canaries, destroys everything. */
+void pair_close(struct pair *p, int connected);
+
+/** Next CM event of this side, which must be @p type; acknowledged. @return its status */
+int side_event(struct side *s, enum rdma_cm_event_type type);
+
+/** Polls one completion; fails the test after 10 s. */
+struct ibv_wc side_poll(struct side *s);
+/** Polls for a while and fails the test if there is one. */
+void side_poll_none(struct side *s, int ms);
+
+void side_recv(struct side *s, uint64_t wr_id, size_t offset, uint32_t len);
+
+/** One WR from buf[offset] on, signaled; @p remote in the peer's buf. @return of ibv_post_send */
+int side_post(struct side *s, const struct side *peer, enum ibv_wr_opcode op, uint64_t wr_id,
+              size_t offset, uint32_t len, size_t remote, unsigned flags);
+
+#endif

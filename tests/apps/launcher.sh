@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The launcher: what it hands to the program, and what it refuses.
+
+set -u
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+failures=0
+
+# expect STATUS PATTERN COMMAND...: exit status and a pattern that the output (both streams) matches.
+expect()
+{
+    local want=$1 pattern=$2 output status
+    shift 2
+    output=$("$@" 2>&1)
+    status=$?
+    if [ $status != "$want" ] || ! grep -qE -- "$pattern" <<<"$output"; then
+        printf 'FAILED: %s\n  status %s, wanted %s; output, wanted /%s/:\n%s\n' \
+            "$*" $status "$want" "$pattern" "$output"
+        failures=$((failures + 1))
+    fi
+}
+
+libraries=$BUILDDIR/.libs
+
+expect 0 '^usage: anywarp run' "$ANYWARP" --help
+expect 0 '^usage: anywarp run' "$ANYWARP" help
+expect 0 '^anywarp [0-9]+\.[0-9]+' "$ANYWARP" --version
+expect 2 '^usage: ' "$ANYWARP"
+expect 2 'unknown command.*anywarp run rping' "$ANYWARP" rping
+expect 2 'which command' "$ANYWARP" run
+expect 2 'no argument' "$ANYWARP" env extra
+
+# The program runs with our libraries first, its arguments and its exit status its own.
+expect 0 "^$libraries\$" env -u LD_LIBRARY_PATH "$ANYWARP" run printenv LD_LIBRARY_PATH
+expect 0 "^$libraries:/some/where\$" \
+    env LD_LIBRARY_PATH=/some/where "$ANYWARP" run printenv LD_LIBRARY_PATH
+expect 0 '^<a b> <\*> <>$' "$ANYWARP" run printf '<%s> <%s> <%s>' 'a b' '*' ''
+expect 42 '' "$ANYWARP" run sh -c 'exit 42'
+expect 0 '^ok$' "$ANYWARP" run -- echo ok
+expect 0 "$libraries/libibverbs.so.1" "$ANYWARP" run ldd "$(type -P rping)"
+expect 0 "$libraries/librdmacm.so.1" "$ANYWARP" run ldd "$(type -P rping)"
+expect 0 "^$libraries:/some/where\$" \
+    env LD_LIBRARY_PATH=/some/where sh -c 'eval "$("$ANYWARP" env)"; printenv LD_LIBRARY_PATH'
+
+# The program takes the launcher's place: same process, signals reach it.
+"$ANYWARP" run sleep 60 &
+child=$!
+for _ in $(seq 100); do
+    [ "$(cat /proc/$child/comm 2>/dev/null)" = sleep ] && break
+    sleep 0.05
+done
+expect 0 '^sleep$' cat /proc/$child/comm
+kill -TERM $child
+wait $child
+expect 0 '^143$' echo $?
+
+# What cannot work is refused, with the reason.
+expect 127 'no-such-program: command not found' "$ANYWARP" run no-such-program
+expect 127 'no such file' "$ANYWARP" run "$dir/none"
+expect 126 'is a directory' "$ANYWARP" run "$dir"
+echo 'not a program' >"$dir/plain"
+expect 126 'not executable' "$ANYWARP" run "$dir/plain"
+expect 126 'not executable' env PATH="$dir:$PATH" "$ANYWARP" run plain
+
+printf '#!/bin/sh\necho script $1\n' >"$dir/script"
+chmod +x "$dir/script"
+expect 0 '^script one$' env PATH="$dir:$PATH" "$ANYWARP" run script one
+mkdir "$dir/before"
+echo >"$dir/before/script"
+expect 0 '^script two$' env PATH="$dir/before:$dir:$PATH" "$ANYWARP" run script two
+
+echo 'int main(void) { return 7; }' >"$dir/main.c"
+if ${CC:-cc} -static -o "$dir/static" "$dir/main.c" 2>/dev/null; then
+    expect 126 'statically linked' "$ANYWARP" run "$dir/static"
+fi
+if [ "$(id -u)" = 0 ]; then
+    cp "$(type -P true)" "$dir/setuid"
+    chown nobody "$dir/setuid"
+    chmod u+s "$dir/setuid"
+    expect 126 'is setuid' "$ANYWARP" run "$dir/setuid"
+    cp "$(type -P true)" "$dir/setgid"
+    chgrp nogroup "$dir/setgid"
+    chmod g+s "$dir/setgid"
+    expect 126 'is setgid' "$ANYWARP" run "$dir/setgid"
+fi
+
+[ $failures = 0 ]

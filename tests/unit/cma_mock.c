@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unit/cma_mock.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mock mock;
+
+static struct verbs_context context = {
+    .sz = sizeof(struct verbs_context),
+    .context = {.num_comp_vectors = 1, .abi_compat = (void *)UINTPTR_MAX},
+};
+
+/* Counters are touched by several threads. */
+static void count(int *counter, int by)
+{
+    __atomic_add_fetch(counter, by, __ATOMIC_RELAXED);
+}
+
+static int failure(void)
+{
+    int err = mock.fail;
+    mock.fail = 0;
+    return err;
+}
+
+void mock_reset(void)
+{
+    memset(&mock, 0, sizeof mock);
+    mock.device = true;
+    mock.max_depth = 128;
+}
+
+struct iw_cm *mock_cm(struct rdma_cm_id *id)
+{
+    return cma_id(id)->cm;
+}
+
+void mock_event_with(struct rdma_cm_id *id, struct iw_cm_event *event, const char *private_data)
+{
+    struct iw_cm *cm = mock_cm(id);
+    event->private_data = private_data;
+    event->private_data_len = private_data ? (uint16_t)strlen(private_data) : 0;
+    cm->handler(cm->owner, event);
+}
+
+void mock_event(struct rdma_cm_id *id, enum iw_cm_event_type type, int status)
+{
+    struct iw_cm_event event = {.type = type, .status = status};
+    mock_event_with(id, &event, NULL);
+}
+
+int mock_request(struct rdma_cm_id *listener, const char *private_data)
+{
+    struct iw_cm *cm = mock_cm(listener), *request;
+    iw_cm_create(&request, NULL, NULL);
+    struct sockaddr_in6 local = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
+    struct sockaddr_in6 peer = {.sin6_family = AF_INET6, .sin6_port = htons(40001)};
+    inet_pton(AF_INET6, "::ffff:192.0.2.7", &local.sin6_addr);
+    inet_pton(AF_INET6, "2001:db8::9", &peer.sin6_addr);
+    memcpy(&request->local, &local, sizeof local);
+    memcpy(&request->peer, &peer, sizeof peer);
+    struct iw_cm_event event = {
+        .type = IW_CM_CONNECT_REQUEST,
+        .request = request,
+        .initiator_depth = 5,
+        .responder_resources = 6,
+        .private_data = private_data,
+        .private_data_len = private_data ? (uint16_t)strlen(private_data) : 0,
+    };
+    int r = cm->handler(cm->owner, &event);
+    if (r)
+        iw_cm_destroy(request);
+    return r;
+}
+
+/* ---- iwcm.h ---- */
+
+int iw_cm_create(struct iw_cm **cm, iw_cm_handler *handler, void *owner)
+{
+    int err = failure();
+    if (err)
+        return -err;
+    *cm = calloc(1, sizeof **cm);
+    (*cm)->handler = handler;
+    (*cm)->owner = owner;
+    count(&mock.cms, 1);
+    return 0;
+}
+
+void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, void *owner)
+{
+    cm->handler = handler;
+    cm->owner = owner;
+}
+
+int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool reuseaddr, bool afonly)
+{
+    static uint16_t next_port = 50000;
+    int err = failure();
+    if (err)
+        return -err;
+    memcpy(&cm->local, addr, cma_addr_len(addr));
+    if (cma_addr_port(addr) == 0)
+        cma_addr_set_port((struct sockaddr *)&cm->local, htons(next_port++));
+    cm->reuseaddr = reuseaddr;
+    cm->afonly = afonly;
+    return 0;
+}
+
+int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
+{
+    cm->tos = tos;
+    return 0;
+}
+
+int iw_cm_listen(struct iw_cm *cm, int backlog)
+{
+    cm->backlog = backlog;
+    return -failure();
+}
+
+static int begin(struct iw_cm *cm, const struct iw_cm_param *param)
+{
+    int err = failure();
+    if (err)
+        return -err;
+    cm->param = *param;
+    if (param->private_data_len)
+        memcpy(cm->private_data, param->private_data, param->private_data_len);
+    return 0;
+}
+
+int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
+{
+    memcpy(&cm->dst, dst, cma_addr_len(dst));
+    return begin(cm, param);
+}
+
+int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
+{
+    cm->accepted = true;
+    return begin(cm, param);
+}
+
+int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
+{
+    cm->rejected = true;
+    if (len)
+        memcpy(cm->private_data, private_data, len);
+    return -failure();
+}
+
+int iw_cm_disconnect(struct iw_cm *cm)
+{
+    cm->disconnects++;
+    return -failure();
+}
+
+void iw_cm_destroy(struct iw_cm *cm)
+{
+    count(&mock.cms, -1);
+    free(cm);
+}
+
+void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
+                     struct sockaddr_storage *peer)
+{
+    if (local)
+        *local = cm->local;
+    if (peer)
+        *peer = cm->peer;
+}
+
+struct ibv_context *iw_cm_context(void)
+{
+    if (mock.device)
+        return &context.context;
+    errno = ENODEV;
+    return NULL;
+}
+
+/* ---- verbs ---- */
+
+static void *create(size_t size, int *counter)
+{
+    int err = failure();
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    count(counter, 1);
+    return calloc(1, size);
+}
+
+static int destroy(void *object, int *counter)
+{
+    count(counter, -1);
+    free(object);
+    return 0;
+}
+
+int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+    (void)ctx;
+    memset(attr, 0, sizeof *attr);
+    attr->max_qp_rd_atom = attr->max_qp_init_rd_atom = mock.max_depth;
+    return 0;
+}
+
+int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
+{
+    (void)ctx, (void)port, (void)index;
+    memset(gid, 0x42, sizeof *gid);
+    return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
+{
+    if (mock.cancel)
+        pthread_cancel(pthread_self());
+    pthread_testcancel();
+    struct ibv_pd *pd = create(sizeof *pd, &mock.pds);
+    if (pd)
+        pd->context = ctx;
+    return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+    return destroy(pd, &mock.pds);
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+{
+    (void)ctx;
+    return create(sizeof(struct ibv_comp_channel), &mock.channels);
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+    return destroy(channel, &mock.channels);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int vector)
+{
+    struct ibv_cq *cq = create(sizeof *cq, &mock.cqs);
+    (void)vector;
+    cq->context = ctx;
+    cq->cqe = cqe;
+    cq->cq_context = cq_context;
+    cq->channel = channel;
+    return cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+    return destroy(cq, &mock.cqs);
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+    struct ibv_srq *srq = create(sizeof *srq, &mock.srqs);
+    if (srq)
+        srq->pd = pd;
+    attr->attr.max_wr *= 2;
+    return srq;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+    return destroy(srq, &mock.srqs);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    if (attr->qp_type != IBV_QPT_RC) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    struct ibv_qp *qp = create(sizeof *qp, &mock.qps);
+    if (!qp)
+        return NULL;
+    qp->pd = pd;
+    qp->send_cq = attr->send_cq;
+    qp->recv_cq = attr->recv_cq;
+    qp->srq = attr->srq;
+    qp->qp_num = 77;
+    attr->cap.max_inline_data = 512;
+    return qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    return destroy(qp, &mock.qps);
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    if (mask & IBV_QP_STATE)
+        qp->state = attr->qp_state;
+    return failure();
+}

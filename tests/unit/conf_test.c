@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The knobs are read once a process: every row runs in a child of its own. */
+#include "rnic/conf.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define DEFAULTS .ext = true, .spin_us = 50
+
+static const struct {
+    const char *name, *value; /* NULL: nothing is set */
+    bool reported;
+    struct iw_conf expect;
+} rows[] = {
+    {NULL, NULL, false, {DEFAULTS}},
+    {"ANYWARP_CRC", "auto", false, {DEFAULTS}},
+    {"ANYWARP_CRC", "on", false, {DEFAULTS, .crc = IW_ON}},
+    {"ANYWARP_CRC", "off", false, {DEFAULTS, .crc = IW_OFF}},
+    {"ANYWARP_CRC", "maybe", true, {DEFAULTS}},
+    {"ANYWARP_CRC", "", false, {DEFAULTS}},
+    {"ANYWARP_FPDU", "auto", false, {DEFAULTS}},
+    {"ANYWARP_FPDU", "mss", false, {DEFAULTS, .fpdu = IW_ON}},
+    {"ANYWARP_FPDU", "128", false, {DEFAULTS, .fpdu = IW_OFF, .fpdu_bytes = 128}},
+    {"ANYWARP_FPDU", "64768", false, {DEFAULTS, .fpdu = IW_OFF, .fpdu_bytes = 64768}},
+    {"ANYWARP_FPDU", "127", true, {DEFAULTS}},
+    {"ANYWARP_FPDU", "64769", true, {DEFAULTS}},
+    {"ANYWARP_FPDU", "1448x", true, {DEFAULTS}},
+    {"ANYWARP_FPDU", "-1448", true, {DEFAULTS}},
+    {"ANYWARP_FPDU", "99999999999999999999", true, {DEFAULTS}},
+    {"ANYWARP_EXT", "on", false, {DEFAULTS}},
+    {"ANYWARP_EXT", "off", false, {.spin_us = 50}},
+    {"ANYWARP_EXT", "no", true, {DEFAULTS}},
+    {"ANYWARP_SPIN_US", "0", false, {.ext = true}},
+    {"ANYWARP_SPIN_US", "1000000", false, {.ext = true, .spin_us = 1000000}},
+    {"ANYWARP_SPIN_US", "1000001", true, {DEFAULTS}},
+    {"ANYWARP_SPIN_US", " 5", true, {DEFAULTS}},
+    {"ANYWARP_CONGESTION", "bbr", false, {DEFAULTS, .congestion = "bbr"}},
+    {"ANYWARP_CONGESTION", "fifteen_letters", false, {DEFAULTS, .congestion = "fifteen_letters"}},
+    {"ANYWARP_CONGESTION", "sixteen__letters", true, {DEFAULTS}},
+    {"ANYWARP_DEVICES", "aw0=eth0 aw1=eth1", false, {DEFAULTS, .devices = "aw0=eth0 aw1=eth1"}},
+};
+
+static bool same(const struct iw_conf *a, const struct iw_conf *b)
+{
+    return a->crc == b->crc && a->fpdu == b->fpdu && a->fpdu_bytes == b->fpdu_bytes &&
+           a->ext == b->ext && a->spin_us == b->spin_us && !strcmp(a->congestion, b->congestion) &&
+           !strcmp(a->devices, b->devices);
+}
+
+/** @return 0 if the knobs are as the row says, also when asked for again */
+static int child(size_t i, int err)
+{
+    dup2(err, STDERR_FILENO);
+    setenv("VERBS_LOG_LEVEL", "2", 1);
+    unsetenv("VERBS_LOG_FILE");
+    if (rows[i].name)
+        setenv(rows[i].name, rows[i].value, 1);
+    const struct iw_conf *first = iw_conf();
+    return !same(first, &rows[i].expect) || iw_conf() != first;
+}
+
+static void each_knob(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[1024] = "";
+        int status, fds[2];
+        assert_int_equal(pipe(fds), 0);
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(child(i, fds[1]));
+        close(fds[1]);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        ssize_t n = read(fds[0], text, sizeof(text) - 1);
+        close(fds[0]);
+        const char *newline = strchr(text, '\n');
+        bool one_line = newline && !newline[1] && strstr(text, rows[i].name ? rows[i].name : "?");
+        if (status || (rows[i].reported ? !one_line : n != 0))
+            fail_msg("%s=%s: status 0x%x, log: %s", rows[i].name, rows[i].value, status, text);
+    }
+}
+
+int main(void)
+{
+    static const char *const names[] = {"ANYWARP_CRC",     "ANYWARP_FPDU",       "ANYWARP_EXT",
+                                        "ANYWARP_SPIN_US", "ANYWARP_CONGESTION", "ANYWARP_DEVICES"};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_knob)};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

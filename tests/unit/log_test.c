@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The environment is read once a process: every case runs in a child of its own. */
+#include "rnic/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/**
+ * Runs @p body in a child with the environment given; what it writes to standard error comes back,
+ * one read() for each of its write() calls.
+ */
+static int in_child(const char *level, const char *file, int (*body)(void), int *err)
+{
+    int fds[2], status;
+    assert_int_equal(pipe2(fds, O_DIRECT | O_CLOEXEC | O_NONBLOCK), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(fds[1], STDERR_FILENO);
+        level ? setenv("VERBS_LOG_LEVEL", level, 1) : unsetenv("VERBS_LOG_LEVEL");
+        file ? setenv("VERBS_LOG_FILE", file, 1) : unsetenv("VERBS_LOG_FILE");
+        alarm(20);
+        _exit(body());
+    }
+    close(fds[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    *err = fds[0];
+    return status;
+}
+
+static void expect_packet(int fd, const char *text)
+{
+    char buf[4096];
+    ssize_t n = read(fd, buf, sizeof(buf) - 1);
+    assert_true(n >= 0);
+    buf[n] = '\0';
+    assert_string_equal(buf, text);
+}
+
+static int all_levels(void)
+{
+    int on = 0;
+    for (int l = IW_LOG_ERR; l <= IW_LOG_DEBUG; l++) {
+        iw_log(l, "level %d", l);
+        on |= iw_log_on(l) << l;
+    }
+    return on;
+}
+
+static void levels(void **state)
+{
+    static const struct {
+        const char *level;
+        int last;
+    } rows[] = {{NULL, 0}, {"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"9", 4}, {"x", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int fd, status = in_child(rows[i].level, NULL, all_levels, &fd);
+        int bits = 0;
+        for (int l = 1; l <= rows[i].last; l++) {
+            char line[64];
+            snprintf(line, sizeof(line), "anywarp: level %d\n", l);
+            expect_packet(fd, line);
+            bits |= 1 << l;
+        }
+        expect_packet(fd, "");
+        assert_int_equal(status, bits << 8);
+        close(fd);
+    }
+}
+
+static int long_line(void)
+{
+    errno = EXDEV;
+    iw_log(IW_LOG_ERR, "%05000d", 7);
+    return errno != EXDEV;
+}
+
+static void long_line_is_cut(void **state)
+{
+    char buf[8192];
+    int fd;
+    (void)state;
+    assert_int_equal(in_child("1", NULL, long_line, &fd), 0);
+    ssize_t n = read(fd, buf, sizeof(buf));
+    assert_int_equal(n, 1024);
+    assert_int_equal(buf[n - 1], '\n');
+    assert_int_equal(buf[n - 2], '0');
+    expect_packet(fd, "");
+    close(fd);
+}
+
+static int one_line(void)
+{
+    errno = EXDEV;
+    iw_log(IW_LOG_ERR, "one");
+    return errno != EXDEV;
+}
+
+static void to_a_file(void **state)
+{
+    char name[] = "log_test.XXXXXX", buf[128] = "";
+    int fd, tmp = mkstemp(name);
+    (void)state;
+    assert_true(tmp >= 0);
+    assert_int_equal(in_child("1", name, one_line, &fd), 0);
+    expect_packet(fd, "");
+    close(fd);
+    assert_int_equal(in_child("1", name, one_line, &fd), 0);
+    close(fd);
+    unlink(name);
+    ssize_t n = read(tmp, buf, sizeof(buf) - 1);
+    close(tmp);
+    assert_int_equal(n, strlen("anywarp: one\n") * 2);
+    assert_string_equal(buf, "anywarp: one\nanywarp: one\n");
+}
+
+static void to_stderr_if_the_file_cannot_be_opened(void **state)
+{
+    int fd;
+    (void)state;
+    assert_int_equal(in_child("1", "/nonexistent/directory/log", one_line, &fd), 0);
+    expect_packet(fd, "anywarp: one\n");
+    close(fd);
+}
+
+static void *log_one(void *arg)
+{
+    iw_log(IW_LOG_ERR, "one");
+    return arg;
+}
+
+static int while_stderr_is_locked(void)
+{
+    pthread_t t;
+    flockfile(stderr);
+    if (pthread_create(&t, NULL, log_one, NULL))
+        return 1;
+    return pthread_join(t, NULL);
+}
+
+static void needs_no_lock_of_stdio(void **state)
+{
+    int fd;
+    (void)state;
+    assert_int_equal(in_child("1", NULL, while_stderr_is_locked, &fd), 0);
+    expect_packet(fd, "anywarp: one\n");
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(levels),
+        cmocka_unit_test(long_line_is_cut),
+        cmocka_unit_test(to_a_file),
+        cmocka_unit_test(to_stderr_if_the_file_cannot_be_opened),
+        cmocka_unit_test(needs_no_lock_of_stdio),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

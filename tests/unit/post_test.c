@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who makes progress when a program polls and arms: post.c on a scripted CQ and engine. */
+#include "rnic/cq.h"
+#include "rnic/engine.h"
+#include "rnic/qp.h"
+#include "verbs/ops.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char calls[64]; /* t take, p poll, a arm of the engine, s S arm of the CQ */
+static unsigned last_run;
+static int ready, arrives; /* completions in the CQ; what a pass adds */
+
+static void note(char c)
+{
+    size_t n = strlen(calls);
+    assert_true(n + 1 < sizeof(calls));
+    calls[n] = c;
+    calls[n + 1] = '\0';
+}
+
+int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc)
+{
+    (void)cq, (void)wc;
+    note('t');
+    int got = ready < n ? ready : n;
+    ready -= got;
+    return got;
+}
+
+void iw_engine_poll(unsigned empty_run)
+{
+    note('p');
+    last_run = empty_run;
+    ready += arrives;
+    arrives = 0;
+}
+
+void iw_engine_arm(void)
+{
+    note('a');
+}
+
+void iw_cq_arm(struct iw_cq *cq, bool solicited_only)
+{
+    (void)cq;
+    note(solicited_only ? 'S' : 's');
+}
+
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    (void)qp;
+    *bad_wr = wr;
+    return ENOMEM;
+}
+
+int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    (void)qp;
+    *bad_wr = wr;
+    return EINVAL;
+}
+
+static const struct {
+    int ready, arrives, n;
+    int got;
+    const char *calls;
+    unsigned run; /* what the engine hears, 0: nothing */
+} polls[] = {
+    {0, 0, 4, 0, "tpt", 1},     {0, 0, 4, 0, "tpt", 2}, {0, 0, 1, 0, "tpt", 3},
+    {2, 0, 4, 2, "t", 0},       {0, 0, 4, 0, "tpt", 1}, {0, 0, 4, 0, "tpt", 2},
+    {0, 3, 2, 2, "tpt", 3}, /* a pass brought something: the run ends */
+    {1, 0, 4, 1, "t", 0},       {0, 0, 0, 0, "", 0},    {0, 0, 4, 0, "tpt", 1},
+    {0, 0, -1, -EINVAL, "", 0}, {0, 0, 4, 0, "tpt", 2},
+};
+
+static void test_poll(void **state)
+{
+    static struct iw_cq cq;
+    struct ibv_wc wc[4];
+    (void)state;
+    for (size_t i = 0; i < sizeof(polls) / sizeof(polls[0]); i++) {
+        calls[0] = '\0';
+        last_run = 0;
+        ready = polls[i].ready;
+        arrives = polls[i].arrives;
+        if (op_poll_cq(&cq.pub, polls[i].n, wc) != polls[i].got ||
+            strcmp(calls, polls[i].calls) != 0 || last_run != polls[i].run)
+            fail_msg("row %zu: calls %s, run %u", i, calls, last_run);
+    }
+}
+
+/** The engine takes over before the CQ is armed, or a completion in between would wake nobody. */
+static void test_arm(void **state)
+{
+    static struct iw_cq cq;
+    (void)state;
+    calls[0] = '\0';
+    assert_int_equal(op_req_notify_cq(&cq.pub, 0), 0);
+    assert_int_equal(op_req_notify_cq(&cq.pub, 7), 0);
+    assert_string_equal(calls, "asaS");
+}
+
+static void test_post(void **state)
+{
+    static struct iw_qp qp;
+    struct ibv_send_wr send, *bad_send = NULL;
+    struct ibv_recv_wr recv, *bad_recv = NULL;
+    (void)state;
+    assert_int_equal(op_post_send(&qp.pub, &send, &bad_send), ENOMEM);
+    assert_ptr_equal(bad_send, &send);
+    assert_int_equal(op_post_recv(&qp.pub, &recv, &bad_recv), EINVAL);
+    assert_ptr_equal(bad_recv, &recv);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_poll),
+        cmocka_unit_test(test_arm),
+        cmocka_unit_test(test_post),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

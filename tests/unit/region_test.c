@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/qp.h"
+#include "rnic/region.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RW   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define ALL  (RW | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define BASE 0x10000
+
+static uint8_t memory[0x100];
+static struct iw_pd *pd, *other;
+
+static int setup(void **state)
+{
+    (void)state;
+    pd = iw_pd_alloc(NULL);
+    other = iw_pd_alloc(NULL);
+    return pd && other ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    assert_int_equal(iw_pd_dealloc(pd), 0);
+    assert_int_equal(iw_pd_dealloc(other), 0);
+    return 0;
+}
+
+static void publish(struct iw_region *r, uint64_t base, uint64_t len, unsigned access)
+{
+    *r = (struct iw_region){.pd = pd, .addr = memory, .base = base, .len = len, .access = access};
+    assert_int_equal(iw_region_publish(r), 0);
+}
+
+/* ---- the check ---- */
+
+#define USES 5
+
+enum fault { NONE, UNKNOWN, DEAD, FOREIGN, RIGHTS, WRAP, BELOW, ABOVE, LONG };
+
+static const enum iw_err names[USES][LONG + 1] = {
+    [IW_USE_GATHER] = {[UNKNOWN] = IW_ERR_LOCAL_PROT,
+                       [DEAD] = IW_ERR_LOCAL_PROT,
+                       [FOREIGN] = IW_ERR_LOCAL_PROT,
+                       [WRAP] = IW_ERR_LOCAL_PROT,
+                       [BELOW] = IW_ERR_LOCAL_PROT,
+                       [ABOVE] = IW_ERR_LOCAL_PROT,
+                       [LONG] = IW_ERR_LOCAL_PROT},
+    [IW_USE_SCATTER] = {[UNKNOWN] = IW_ERR_LOCAL_SINK,
+                        [DEAD] = IW_ERR_LOCAL_SINK,
+                        [FOREIGN] = IW_ERR_LOCAL_SINK,
+                        [RIGHTS] = IW_ERR_LOCAL_SINK,
+                        [WRAP] = IW_ERR_LOCAL_SINK,
+                        [BELOW] = IW_ERR_LOCAL_SINK,
+                        [ABOVE] = IW_ERR_LOCAL_SINK,
+                        [LONG] = IW_ERR_LOCAL_SINK},
+    [IW_USE_WRITE] = {[UNKNOWN] = IW_ERR_TAGGED_STAG,
+                      [DEAD] = IW_ERR_TAGGED_STAG,
+                      [FOREIGN] = IW_ERR_TAGGED_STREAM,
+                      [RIGHTS] = IW_ERR_TAGGED_ACCESS,
+                      [WRAP] = IW_ERR_TAGGED_WRAP,
+                      [BELOW] = IW_ERR_TAGGED_BOUNDS,
+                      [ABOVE] = IW_ERR_TAGGED_BOUNDS,
+                      [LONG] = IW_ERR_TAGGED_BOUNDS},
+    [IW_USE_READ] = {[UNKNOWN] = IW_ERR_READ_STAG,
+                     [DEAD] = IW_ERR_READ_STAG,
+                     [FOREIGN] = IW_ERR_READ_STREAM,
+                     [RIGHTS] = IW_ERR_READ_ACCESS,
+                     [WRAP] = IW_ERR_READ_WRAP,
+                     [BELOW] = IW_ERR_READ_BOUNDS,
+                     [ABOVE] = IW_ERR_READ_BOUNDS,
+                     [LONG] = IW_ERR_READ_BOUNDS},
+    [IW_USE_ATOMIC] = {[UNKNOWN] = IW_ERR_READ_STAG,
+                       [DEAD] = IW_ERR_READ_STAG,
+                       [FOREIGN] = IW_ERR_READ_STREAM,
+                       [RIGHTS] = IW_ERR_READ_ACCESS,
+                       [WRAP] = IW_ERR_READ_WRAP,
+                       [BELOW] = IW_ERR_READ_BOUNDS,
+                       [ABOVE] = IW_ERR_READ_BOUNDS,
+                       [LONG] = IW_ERR_READ_BOUNDS},
+};
+
+static const unsigned right[USES] = {
+    [IW_USE_SCATTER] = IBV_ACCESS_LOCAL_WRITE,
+    [IW_USE_WRITE] = IBV_ACCESS_REMOTE_WRITE,
+    [IW_USE_READ] = IBV_ACCESS_REMOTE_READ,
+    [IW_USE_ATOMIC] = IBV_ACCESS_REMOTE_ATOMIC,
+};
+
+/** An access with two faults, that of the earlier check first. */
+static enum iw_err check_with(enum iw_use use, enum fault first, enum fault second)
+{
+    struct iw_region r;
+    uint64_t to = BASE, len = sizeof(memory);
+    uint8_t *ptr = memory + 1;
+    const struct iw_pd *asking = pd;
+    enum fault has[] = {first, second};
+    bool rights = first == RIGHTS || second == RIGHTS;
+    publish(&r, BASE, sizeof(memory), rights ? ALL & ~right[use] : right[use]);
+    uint32_t stag = r.stag;
+    for (int i = 0; i < 2; i++)
+        switch (has[i]) {
+        case UNKNOWN:
+            stag = r.stag ^ 1;
+            break;
+        case DEAD:
+            atomic_store(&r.dead, true);
+            break;
+        case FOREIGN:
+            asking = other;
+            break;
+        case WRAP:
+            to = UINT64_MAX - len + 2;
+            break;
+        case BELOW:
+            to = BASE - 1;
+            break;
+        case ABOVE:
+            to = BASE + sizeof(memory);
+            len = 1;
+            break;
+        case LONG:
+            len = sizeof(memory) + 1;
+            break;
+        case NONE:
+        case RIGHTS:
+            break;
+        }
+    enum iw_err err = iw_region_check(stag, asking, use, to, len, &ptr);
+    assert_ptr_equal(ptr, err ? NULL : memory);
+    assert_int_equal(iw_region_check(stag, asking, use, to, 0, &ptr), IW_OK);
+    assert_null(ptr);
+    iw_region_revoke(&r);
+    return err;
+}
+
+/** Each fault with every one of a later check beside it: the first gives the name. */
+static void faults(void **state)
+{
+    (void)state;
+    for (enum iw_use use = 0; use < USES; use++) {
+        assert_int_equal(check_with(use, NONE, NONE), IW_OK);
+        for (enum fault first = UNKNOWN; first <= LONG; first++)
+            for (enum fault second = first; second <= (first < WRAP ? LONG : first); second++) {
+                enum iw_err expect = names[use][first];
+                if (first == RIGHTS && !right[use])
+                    continue;
+                /* Whether a foreign region is dead cannot be looked up. */
+                if (first == DEAD && second == FOREIGN)
+                    expect = names[use][FOREIGN];
+                enum iw_err err = check_with(use, first, second);
+                if (err != expect)
+                    fail_msg("use %d, faults %d and %d: %s", use, first, second,
+                             err ? "another name" : "no error");
+            }
+    }
+}
+
+static void bounds(void **state)
+{
+    static const struct {
+        uint64_t base, size, to, len;
+        int64_t offset; /* -1: refused */
+    } rows[] = {
+        {BASE, 16, BASE, 16, 0},
+        {BASE, 16, BASE + 15, 1, 15},
+        {BASE, 16, BASE + 16, 1, -1},
+        {BASE, 16, BASE + 8, 9, -1},
+        {BASE, 16, 0, 1, -1},
+        {BASE, 16, BASE, UINT64_MAX, -1},
+        {0, 16, 0, 16, 0},
+        {0, 16, 3, 4, 3},
+        {0, 16, UINT64_MAX, 1, -1},
+        {UINT64_MAX - 15, 16, UINT64_MAX - 15, 16, 0},
+        {UINT64_MAX - 15, 16, UINT64_MAX, 1, 15},
+        {UINT64_MAX - 15, 16, UINT64_MAX, 2, -1},
+        {UINT64_MAX - 15, 16, UINT64_MAX - 15, 17, -1},
+        {UINT64_MAX - 15, 16, 0, 1, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct iw_region r;
+        uint8_t *ptr;
+        publish(&r, rows[i].base, rows[i].size, ALL);
+        enum iw_err err = iw_region_check(r.stag, pd, IW_USE_READ, rows[i].to, rows[i].len, &ptr);
+        if (rows[i].offset < 0 ? !err || ptr : err || ptr != memory + rows[i].offset)
+            fail_msg("row %zu", i);
+        iw_region_revoke(&r);
+    }
+}
+
+/* ---- explanation ---- */
+
+static void explain(void **state)
+{
+    static const struct {
+        unsigned access;
+        bool dead;
+        struct iw_pd **asking;
+        uint32_t flip;
+        const char *text;
+    } rows[] = {
+        {RW, false, &pd, 0, "registered 0x10000 to 0x100ff, local write, remote write"},
+        {0, false, &pd, 0, "registered 0x10000 to 0x100ff, no rights"},
+        {IBV_ACCESS_REMOTE_READ, true, &pd, 0, "invalidated, was 0x10000 to 0x100ff, remote read"},
+        {RW, false, &other, 0, "the key is of another protection domain"},
+        {RW, false, &pd, 1, "no such key"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct iw_region r;
+        char text[224], expect[224];
+        publish(&r, BASE, sizeof(memory), rows[i].access);
+        atomic_store(&r.dead, rows[i].dead);
+        uint32_t stag = r.stag ^ rows[i].flip;
+        iw_region_explain(text, sizeof(text), stag, *rows[i].asking, IW_USE_READ, 0xfff0, 300);
+        snprintf(expect, sizeof(expect), "RDMA Read of 300 bytes at 0xfff0, key 0x%08x: %s", stag,
+                 rows[i].text);
+        assert_string_equal(text, expect);
+        iw_region_explain(text, 20, stag, *rows[i].asking, IW_USE_READ, 0xfff0, 300);
+        assert_int_equal(strlen(text), 19);
+        iw_region_revoke(&r);
+    }
+}
+
+static void the_longest_explanation_fits(void **state)
+{
+    struct iw_region r;
+    char text[sizeof(((struct iw_qp *)NULL)->explanation)];
+    (void)state;
+    publish(&r, UINT64_MAX - 15, 16, ALL);
+    atomic_store(&r.dead, true);
+    iw_region_explain(text, sizeof(text), r.stag, pd, IW_USE_GATHER, UINT64_MAX, UINT64_MAX);
+    assert_string_equal(text + strlen(text) - strlen("remote atomic"), "remote atomic");
+    iw_region_revoke(&r);
+}
+
+/* ---- invalidate ---- */
+
+static void invalidate(void **state)
+{
+    struct iw_region r;
+    uint8_t *ptr;
+    (void)state;
+    publish(&r, BASE, 16, RW);
+    assert_int_equal(iw_region_invalidate(r.stag ^ 1, pd), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(0, pd), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(r.stag, other), IW_ERR_INVALIDATE_STREAM);
+    assert_int_equal(iw_region_check(r.stag, pd, IW_USE_WRITE, BASE, 1, &ptr), IW_OK);
+    assert_int_equal(iw_region_invalidate(r.stag, pd), IW_OK);
+    assert_int_equal(iw_region_check(r.stag, pd, IW_USE_WRITE, BASE, 1, &ptr), IW_ERR_TAGGED_STAG);
+    assert_int_equal(iw_region_invalidate(r.stag, pd), IW_ERR_INVALIDATE);
+    iw_region_revoke(&r);
+
+    publish(&r, BASE, 16, IBV_ACCESS_LOCAL_WRITE);
+    assert_int_equal(iw_region_invalidate(r.stag, pd), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_check(r.stag, pd, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
+    iw_region_revoke(&r);
+}
+
+/* ---- domains ---- */
+
+static void users(void **state)
+{
+    struct iw_qp qp = {0};
+    (void)state;
+    iw_pd_add_qp(pd, &qp.pd_link);
+    assert_int_equal(iw_pd_dealloc(pd), EBUSY);
+    iw_pd_remove_qp(pd, &qp.pd_link);
+    assert_true(list_empty(&pd->qps));
+    assert_int_equal(atomic_load(&pd->users), 0);
+}
+
+/* ---- revoking against copies that run ---- */
+
+#define COPIERS 2
+
+struct copier {
+    struct iw_qp qp;
+    struct iw_pd *pd;
+    struct lock *lock; /* rx_lock of one, sq_lock of the other */
+    uint64_t to;       /* each has its own half of the region */
+    pthread_t thread;
+};
+
+static _Atomic uint32_t stag_now;
+static atomic_bool stop;
+static atomic_uint copies;
+
+/** As progress does: check and copy under a lock of the QP. */
+static void *copy_thread(void *arg)
+{
+    struct copier *c = arg;
+    uint8_t byte = 1, *ptr;
+    while (!atomic_load(&stop)) {
+        lock_get(c->lock);
+        uint32_t stag = atomic_load(&stag_now);
+        if (iw_region_check(stag, c->pd, IW_USE_WRITE, c->to, 64, &ptr) == IW_OK) {
+            for (int i = 0; i < 64; i++)
+                ptr[i] = byte++;
+            atomic_fetch_add(&copies, 1);
+        }
+        lock_put(c->lock);
+    }
+    return NULL;
+}
+
+static void copier_start(struct copier *c, struct iw_pd *in, int i)
+{
+    *c = (struct copier){.pd = in, .to = BASE + 64 * (i % 2)};
+    lock_init(&c->qp.rx_lock);
+    lock_init(&c->qp.sq_lock);
+    c->lock = i % 2 ? &c->qp.rx_lock : &c->qp.sq_lock;
+    iw_pd_add_qp(in, &c->qp.pd_link);
+    assert_int_equal(pthread_create(&c->thread, NULL, copy_thread, c), 0);
+}
+
+static void copier_join(struct copier *c)
+{
+    assert_int_equal(pthread_join(c->thread, NULL), 0);
+    iw_pd_remove_qp(c->pd, &c->qp.pd_link);
+    lock_fini(&c->qp.rx_lock);
+    lock_fini(&c->qp.sq_lock);
+}
+
+/** Memory and region go the moment revoke returns; a third QP is of another domain. */
+static void revoke_waits(void **state)
+{
+    struct copier c[COPIERS + 1];
+    (void)state;
+    atomic_store(&stop, false);
+    atomic_store(&copies, 0);
+    for (int i = 0; i <= COPIERS; i++)
+        copier_start(&c[i], i < COPIERS ? pd : other, i);
+    for (int i = 0; i < 300; i++) {
+        struct iw_region *r = malloc(sizeof(*r));
+        uint8_t *bytes = malloc(128);
+        *r = (struct iw_region){.pd = pd, .addr = bytes, .base = BASE, .len = 128, .access = RW};
+        assert_int_equal(iw_region_publish(r), 0);
+        unsigned before = atomic_load(&copies);
+        atomic_store(&stag_now, r->stag);
+        while (atomic_load(&copies) == before)
+            sched_yield();
+        iw_region_revoke(r);
+        free(bytes);
+        free(r);
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i <= COPIERS; i++)
+        copier_join(&c[i]);
+}
+
+/** QPs come and go while regions are revoked. */
+static void *qp_thread(void *arg)
+{
+    while (!atomic_load(&stop)) {
+        struct iw_qp *qp = calloc(1, sizeof(*qp));
+        lock_init(&qp->rx_lock);
+        lock_init(&qp->sq_lock);
+        iw_pd_add_qp(pd, &qp->pd_link);
+        sched_yield();
+        iw_pd_remove_qp(pd, &qp->pd_link);
+        lock_fini(&qp->rx_lock);
+        lock_fini(&qp->sq_lock);
+        free(qp);
+        atomic_fetch_add(&copies, 1);
+    }
+    return arg;
+}
+
+static void revoke_while_qps_go(void **state)
+{
+    pthread_t t;
+    (void)state;
+    atomic_store(&stop, false);
+    atomic_store(&copies, 0);
+    assert_int_equal(pthread_create(&t, NULL, qp_thread, NULL), 0);
+    for (int i = 0; i < 500 || atomic_load(&copies) < 500; i++) {
+        struct iw_region r;
+        publish(&r, BASE, 16, RW);
+        iw_region_revoke(&r);
+    }
+    atomic_store(&stop, true);
+    assert_int_equal(pthread_join(t, NULL), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(faults),     TEST(bounds), TEST(explain),      TEST(the_longest_explanation_fits),
+        TEST(invalidate), TEST(users),  TEST(revoke_waits), TEST(revoke_while_qps_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
