@@ -29,7 +29,7 @@ int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr)
         return -EINVAL;
     if (!cma_port_free(id, addr))
         return -EADDRINUSE;
-    r = iw_cm_bind(id->cm, addr, id->reuseaddr, addr->sa_family == AF_INET6 && cma_afonly(id));
+    r = iw_cm_bind(id->cm, addr, addr->sa_family == AF_INET6 && cma_afonly(id));
     if (r < 0)
         return r;
     iw_cm_addresses(id->cm, &id->bound, NULL);

@@ -95,7 +95,7 @@ void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, void *owner)
     cm->owner = owner;
 }
 
-int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool reuseaddr, bool afonly)
+int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
 {
     static uint16_t next_port = 50000;
     int err = failure();

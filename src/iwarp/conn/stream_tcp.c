@@ -2,6 +2,7 @@
 /* A byte stream over a TCP socket. */
 #include "common/list.h"
 #include "common/sys.h"
+#include "common/tsan.h"
 #include "conn/stream.h"
 
 #include <netinet/in.h>
@@ -14,12 +15,16 @@ static struct iwc_stream_tcp *tcp_of(struct iwc_stream *s)
     return container_of(s, struct iwc_stream_tcp, base);
 }
 
+/* What the network orders, for ThreadSanitizer. */
+static char wire_order;
+
 static ssize_t tcp_recv(struct iwc_stream *s, void *buf, size_t len)
 {
     long r;
     do
         r = sys_recv(tcp_of(s)->fd, buf, len, MSG_DONTWAIT);
     while (r == -EINTR);
+    tsan_acquire(&wire_order);
     return r;
 }
 
@@ -27,6 +32,7 @@ static ssize_t tcp_send(struct iwc_stream *s, const struct iovec *iov, unsigned 
 {
     struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n};
     long r;
+    tsan_release(&wire_order);
     do
         r = sys_sendmsg(tcp_of(s)->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (r == -EINTR);

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOSE_MS 1000 /* for queued work to go out, and again for the peer's FIN */
-#define GRACE_MS 200  /* responder without p2p: until it may send first */
-#define RTR_MS   10000
+#define CLOSE_MS  1000 /* for queued work to go out, and again for the peer's FIN */
+#define GRACE_MS  200  /* responder without p2p: until it may send first */
+#define RTR_MS    10000
+#define SETTLE_MS 10 /* initiator: siw overlooks FPDUs that come right behind its Reply */
 
 struct pending_event {
     struct list link;
@@ -279,9 +280,11 @@ static void expired(struct iw_timer *t)
         if (!qp) {
             if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
                 iw_cm_release(cm, false);
-        } else if (!cm->nego->initiator && !cm->released) {
+        } else if (!cm->released) {
             cm->released = true;
             iw_qp_release(qp);
+            if (cm->closing)
+                iw_cm_set_timer(cm, CLOSE_MS);
         } else {
             iw_qp_expired(qp);
         }
@@ -327,7 +330,8 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         .source = &cm->source,
         .agreed = &n->result,
         .same_host = cm->same_host,
-        .hold = !n->initiator,
+        .responder = !n->initiator,
+        .hold = !n->initiator || !n->result.ext,
         .rtr = n->initiator ? n->result.rtr : 0,
         .early = early,
         .early_len = early_len,
@@ -339,12 +343,16 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     lock_get(&cm->lock);
     cm->qp = qp;
     lock_put(&cm->lock);
+    unpin(qp); /* of the reservation */
     return 0;
 }
 
 void iw_cm_wait_first(struct iw_cm *cm)
 {
-    iw_cm_set_timer(cm, cm->nego->result.p2p ? RTR_MS : GRACE_MS);
+    const struct mpa_nego *n = cm->nego;
+    cm->released = n->initiator && n->result.ext;
+    if (!cm->released)
+        iw_cm_set_timer(cm, n->initiator ? SETTLE_MS : n->result.p2p ? RTR_MS : GRACE_MS);
 }
 
 /** The endpoint of a QP, referenced. @return NULL if it has none any more */
@@ -397,19 +405,19 @@ static void wait_sent(struct iw_qp *qp)
 void iw_cm_qp_leaves(struct iw_qp *qp)
 {
     struct iw_cm *cm = cm_of(qp);
-    if (!cm)
-        return;
-    if (qp->was_linked) {
+    if (cm && qp->was_linked) {
         iw_qp_close(qp, false);
         wait_sent(qp);
         if (take_qp(cm))
             iw_qp_unlink(qp);
         raise_disconnected(cm);
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
-    } else {
+    } else if (cm) {
         iw_cm_abandon(cm);
     }
-    iw_cm_put(cm);
+    if (cm)
+        iw_cm_put(cm);
+    /* A thread that came from the endpoint, or from a failed handshake, may still be inside. */
     while (atomic_load(&qp->pins))
         sched_yield();
 }
@@ -439,8 +447,10 @@ int iw_cm_disconnect(struct iw_cm *cm)
     case IW_CM_S_ACCEPTED:
     case IW_CM_S_ESTABLISHED:
         if (qp) {
-            cm->released = true;
-            iw_cm_set_timer(cm, CLOSE_MS);
+            cm->closing = true;
+            cm->released |= !cm->nego->initiator;
+            if (cm->released)
+                iw_cm_set_timer(cm, CLOSE_MS);
             iw_qp_close(qp, false);
         }
         break;

@@ -72,7 +72,8 @@ struct iw_cm {
     bool watched;           /* the source holds a reference */
     bool busy;              /* CONNECTING: a thread has taken the sending of the Request */
     bool peer_gone;         /* DECISION: found out before the program decided */
-    bool released;          /* ACCEPTED without p2p: the grace time is over */
+    bool closing;           /* iw_cm_disconnect() was called */
+    bool released;          /* the hold of our first FPDU is over */
 
     /* active side, for a second attempt with revision 1 */
     struct sockaddr_storage dst;
@@ -127,7 +128,7 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
 int iw_cm_watch(struct iw_cm *cm, uint32_t events);
 /** Starts the time limit of the present state. */
 void iw_cm_set_timer(struct iw_cm *cm, unsigned ms);
-/** Responder: starts the time limit for the first FPDU. */
+/** Starts the time limit of the hold: for the first FPDU, or until the peer is ready for ours. */
 void iw_cm_wait_first(struct iw_cm *cm);
 
 /** Hands a negotiated stream to the reserved QP. @return 0 or -ENOMEM */

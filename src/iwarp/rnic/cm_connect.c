@@ -269,6 +269,7 @@ void iw_cm_reply_ready(struct iw_cm *cm)
             finish(cm, -ENOMEM);
             return;
         }
+        iw_cm_wait_first(cm);
         iw_cm_established(cm);
     } else if (state == MPA_NEGO_REJECTED) {
         finish(cm, -ECONNREFUSED);

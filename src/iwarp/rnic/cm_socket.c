@@ -83,7 +83,7 @@ int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
     return 0;
 }
 
-int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool reuseaddr, bool afonly)
+int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
 {
     socklen_t len = iw_cm_addr_len(addr);
     if (!len)
@@ -92,9 +92,6 @@ int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool reuseaddr, bo
     int r = cm->state == IW_CM_S_IDLE ? iw_cm_socket(addr->sa_family, cm) : -EINVAL;
     int fd = r;
     if (r >= 0) {
-        set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-        if (reuseaddr)
-            set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
         if (addr->sa_family == AF_INET6)
             set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, afonly);
         r = (int)sys_bind(fd, addr, len);

@@ -158,7 +158,7 @@ void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
         .max_qp_rd_atom = IW_MAX_DEPTH,
         .max_res_rd_atom = IW_MAX_DEPTH * IW_MAX_QP,
         .max_qp_init_rd_atom = IW_MAX_DEPTH,
-        .atomic_cap = IBV_ATOMIC_NONE,
+        .atomic_cap = IBV_ATOMIC_HCA,
         .max_pkeys = 1,
         .phys_port_cnt = 1,
     };

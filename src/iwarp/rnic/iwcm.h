@@ -72,8 +72,7 @@ IW_CM_EXPORT void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, vo
  * @return -EINVAL (already bound), -EAFNOSUPPORT, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE,
  * ...
  */
-IW_CM_EXPORT int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool reuseaddr,
-                            bool afonly);
+IW_CM_EXPORT int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly);
 
 /** IP_TOS or IPV6_TCLASS of the socket; before bind it is kept for it. Children inherit it. */
 IW_CM_EXPORT int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos);

@@ -171,15 +171,18 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     return qp;
 }
 
-int iw_qp_destroy(struct iw_qp *qp)
+void iw_qp_stop(struct iw_qp *qp)
 {
     iw_cm_qp_leaves(qp);
     number_give(qp);
     iw_dirty_wait(&qp->dirty);
     iw_rx_fini(qp);
     iw_pd_remove_qp(qp->pd, &qp->pd_link);
+}
+
+void iw_qp_free(struct iw_qp *qp)
+{
     cq_use(qp->send_cq, -1);
     cq_use(qp->recv_cq, -1);
     release(qp);
-    return 0;
 }

@@ -11,11 +11,12 @@
  * Locks, in the order in which they are taken (the whole project's order):
  *
  *     iw_cm.lock      a CM endpoint's state
+ *     pd.lock         the QPs of a protection domain
  *     qp.rx_lock      everything received: rx, recv, held, staging. Progress only tries it.
  *     qp.sq_lock      everything sent: send queue, orq, irq, tx, batch, ibv state, link
  *     rq.lock         the receive queue, or the SRQ
  *     cq.lock
- *     channel.lock, context.lock, pd.lock, engine.lock: leaves
+ *     channel.lock, context.lock, engine.lock: leaves
  *
  * Posting takes sq_lock or rq.lock only. rx_lock may be waited for only by tear-down and by
  * iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
@@ -235,8 +236,11 @@ static inline struct iw_qp *iw_qp(struct ibv_qp *q)
  * EIO
  */
 struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr);
-/** Closes the stream (what was posted goes out first, at most 1 s), then frees. @return 0 */
-int iw_qp_destroy(struct iw_qp *qp);
+/** Closes the stream; what was posted goes out first, at most 1 s. Nothing uses the QP afterwards.
+ */
+void iw_qp_stop(struct iw_qp *qp);
+/** Frees a QP that is stopped and has no asynchronous event of its own left anywhere. */
+void iw_qp_free(struct iw_qp *qp);
 /** By number, in this context. Valid while the program does not destroy it. */
 struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
 

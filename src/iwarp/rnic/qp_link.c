@@ -23,6 +23,7 @@ int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm)
     lock_get(&qp->sq_lock);
     if (!qp->error && !qp->was_linked && !qp->cm && qp->state <= IBV_QPS_RTR) {
         qp->cm = cm;
+        atomic_fetch_add(&qp->pins, 1); /* for the handshake */
         r = 0;
     }
     lock_put(&qp->sq_lock);
@@ -39,6 +40,7 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed)
     lock_put(&qp->sq_lock);
     iw_qp_settle(qp, &w);
     iw_wakes_fire(&w);
+    atomic_fetch_sub(&qp->pins, 1);
 }
 
 void iw_qp_set_mulpdu_locked(struct iw_qp *qp)
@@ -80,7 +82,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         iwc_tx_init(&qp->tx, a->crc, a->tx_markers, FPDU_MULPDU_MIN);
         iw_qp_set_mulpdu_locked(qp);
         qp->tx_hold = l->hold;
-        qp->silent = l->hold;
+        qp->silent = l->responder;
         qp->rtr = l->rtr;
         qp->close = IWC_CLOSE_OPEN;
         qp->linked = qp->was_linked = true;
@@ -114,7 +116,8 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt)
         iw_qp_fail_locked(qp, IW_ERR_RDMAP_LOCAL, NULL, 0, &w);
     else
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ASK, &w);
-    qp->tx_hold = false;
+    if (qp->silent) /* a responder may close without having been spoken to */
+        qp->tx_hold = false;
     iw_qp_transmit_locked(qp, &w);
     lock_put(&qp->sq_lock);
     iw_qp_settle(qp, &w);
@@ -127,7 +130,8 @@ void iw_qp_expired(struct iw_qp *qp)
     lock_get(&qp->rx_lock);
     bool fin = qp->fin_seen;
     qp->fin_seen = false;
-    iw_held_drop(qp);
+    if (fin)
+        iw_held_drop(qp);
     lock_get(&qp->sq_lock);
     if (fin)
         iw_qp_fin_locked(qp, false, &w);

@@ -26,7 +26,8 @@ struct iw_link {
     struct iw_source *source;
     const struct mpa_result *agreed;
     bool same_host;
-    bool hold;            /* responder: nothing is sent before the first FPDU, or the release */
+    bool responder;       /* the CM wants to know of the first FPDU, which also ends the hold */
+    bool hold;            /* nothing is sent before iw_qp_release() */
     uint8_t rtr;          /* initiator: the MPA_RTR_* to send first, 0 for none */
     const uint8_t *early; /* bytes that came in behind the Reply */
     size_t early_len;

@@ -109,7 +109,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
         return ENOSPC;
     struct slot *slot = slot_at(i);
     s->fd = fd;
-    s->events = events;
+    __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
     s->ready = ready;
     __atomic_store_n(&s->slot, i, __ATOMIC_RELEASE);
     lock_get(&slot->lock);
@@ -122,7 +122,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
         slot->source = NULL;
         slot->generation++;
         lock_put(&slot->lock);
-        s->slot = 0;
+        __atomic_store_n(&s->slot, 0, __ATOMIC_RELEASE);
         slot_give(i);
     }
     return -r;
@@ -131,11 +131,16 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
 void iw_source_want(struct iw_source *s, uint32_t events)
 {
     uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
-    if (!i || s->events == events)
+    if (!i || __atomic_load_n(&s->events, __ATOMIC_RELAXED) == events)
         return;
-    s->events = events;
-    struct epoll_event ev = slot_event(i, events);
-    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_MOD, s->fd, &ev);
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    if (slot->source == s) {
+        __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
+        struct epoll_event ev = slot_event(i, events);
+        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_MOD, s->fd, &ev);
+    }
+    lock_put(&slot->lock);
 }
 
 static void wait_unpinned(struct slot *slot, uint32_t i)
@@ -154,9 +159,9 @@ void iw_source_del(struct iw_source *s)
     uint32_t i = __atomic_exchange_n(&s->slot, 0, __ATOMIC_ACQ_REL);
     if (!i)
         return;
-    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
     struct slot *slot = slot_at(i);
     lock_get(&slot->lock);
+    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
     slot->source = NULL;
     slot->generation++;
     wait_unpinned(slot, i);

@@ -50,11 +50,10 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
     if (!qp)
         return EINVAL;
-    struct iw_context *ctx = iw_context(qp->context);
-    settle_events(iw_qp(qp));
-    int r = iw_qp_destroy(iw_qp(qp));
-    iw_async_drop(ctx, qp); /* what the close itself raised */
-    return r;
+    iw_qp_stop(iw_qp(qp));
+    settle_events(iw_qp(qp)); /* also those that the close itself raised */
+    iw_qp_free(iw_qp(qp));
+    return 0;
 }
 
 VERBS_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
