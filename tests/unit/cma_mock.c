@@ -104,7 +104,6 @@ int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
     memcpy(&cm->local, addr, cma_addr_len(addr));
     if (cma_addr_port(addr) == 0)
         cma_addr_set_port((struct sockaddr *)&cm->local, htons(next_port++));
-    cm->reuseaddr = reuseaddr;
     cm->afonly = afonly;
     return 0;
 }

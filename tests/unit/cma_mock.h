@@ -9,7 +9,7 @@ struct iw_cm {
     iw_cm_handler *handler;
     void *owner;
     struct sockaddr_storage local, peer;
-    bool reuseaddr, afonly;
+    bool afonly;
     int backlog, disconnects;
     uint8_t tos;
     bool accepted, rejected;
