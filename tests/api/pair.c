@@ -58,7 +58,13 @@ static void make_objects(struct side *s, const struct pair_conf *c)
     s->buf = s->block + SIDE_CANARY;
     s->mr = ibv_reg_mr(s->pd, s->buf, SIDE_BYTES, c->access ? c->access : ALL_ACCESS);
     assert_non_null(s->mr);
+    if (c->srq_wr) {
+        struct ibv_srq_init_attr srq = {.attr = {.max_wr = c->srq_wr, .max_sge = c->sge}};
+        s->srq = ibv_create_srq(s->pd, &srq);
+        assert_non_null(s->srq);
+    }
     struct ibv_qp_init_attr attr = {
+        .srq = s->srq,
         .send_cq = s->cq,
         .recv_cq = s->cq,
         .cap = {.max_send_wr = c->send_wr,
@@ -133,6 +139,8 @@ static void side_close(struct side *s)
     check_canaries(s);
     rdma_destroy_qp(s->id);
     assert_int_equal(rdma_destroy_id(s->id), 0);
+    if (s->srq)
+        assert_int_equal(ibv_destroy_srq(s->srq), 0);
     assert_int_equal(ibv_dereg_mr(s->mr), 0);
     assert_int_equal(ibv_destroy_cq(s->cq), 0);
     assert_int_equal(ibv_destroy_comp_channel(s->channel), 0);
@@ -182,7 +190,10 @@ void side_recv(struct side *s, uint64_t wr_id, size_t offset, uint32_t len)
 {
     struct ibv_sge sge = {(uintptr_t)s->buf + offset, len, s->mr->lkey};
     struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
-    assert_int_equal(ibv_post_recv(s->id->qp, &wr, &bad), 0);
+    if (s->srq)
+        assert_int_equal(ibv_post_srq_recv(s->srq, &wr, &bad), 0);
+    else
+        assert_int_equal(ibv_post_recv(s->id->qp, &wr, &bad), 0);
 }
 
 int side_post(struct side *s, const struct side *peer, enum ibv_wr_opcode op, uint64_t wr_id,

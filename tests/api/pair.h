@@ -19,6 +19,7 @@ struct side {
     struct ibv_pd *pd;
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
+    struct ibv_srq *srq; /* NULL: receives go to the QP */
     struct ibv_mr *mr;
     uint8_t *buf; /* SIDE_BYTES registered, with canaries on both sides */
     uint8_t *block;
@@ -34,8 +35,9 @@ struct pair_conf {
     const char *address; /* NULL: 127.0.0.1 */
     unsigned send_wr, recv_wr, sge, inline_data;
     int sig_all;
-    uint8_t depth; /* initiator_depth and responder_resources */
-    int access;    /* of both regions; 0: all */
+    uint8_t depth;   /* initiator_depth and responder_resources */
+    int access;      /* of both regions; 0: all */
+    unsigned srq_wr; /* not 0: each side receives from an SRQ of this size */
 };
 
 /** Fails the test if anything does. */

@@ -3,6 +3,7 @@
 #include "rnic/iwcm.h"
 #include "rnic/log.h"
 #include "rnic/qp.h"
+#include "rnic/srq.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +23,9 @@ static unsigned *reads_of(const struct ibv_async_event *event)
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
         return &iw_qp(event->element.qp)->async_events_read;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return &iw_srq(event->element.srq)->async_events_read;
     default:
         return NULL;
     }

@@ -73,9 +73,10 @@ struct iw_qp;
 struct iw_wakes {
     struct iw_cq *cq[2];
     struct iw_cq *overrun[2];
-    struct iw_qp *qp; /* whose events these are; set if async or cm is not 0 */
-    unsigned async;   /* bit set of enum ibv_event_type */
-    unsigned cm;      /* bit set of enum iw_qp_news */
+    struct iw_qp *qp;         /* whose events these are; set if async or cm is not 0 */
+    unsigned async;           /* bit set of enum ibv_event_type */
+    struct iw_srq *srq_limit; /* an SRQ whose limit event is due */
+    unsigned cm;              /* bit set of enum iw_qp_news */
 };
 
 /** @return NULL and errno: EINVAL (cqe < 1 or > IW_MAX_CQE, comp_vector, foreign channel), ENOMEM

@@ -9,8 +9,10 @@
 #include "rnic/qp_rx.h"
 #include "rnic/random.h"
 #include "rnic/sq.h"
+#include "rnic/srq.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #define BUCKETS    4096
@@ -83,7 +85,7 @@ static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
     if ((a->send_cq && a->send_cq->context != pd->pub.context) ||
         (a->recv_cq && a->recv_cq->context != pd->pub.context))
         return EINVAL;
-    return a->srq ? EOPNOTSUPP : 0;
+    return a->srq && a->srq->context != pd->pub.context ? EINVAL : 0;
 }
 
 static void run_dirty(struct iw_dirty *d)
@@ -132,6 +134,8 @@ static void publish(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
     q->qp_type = IBV_QPT_RC;
     cq_use(qp->send_cq, 1);
     cq_use(qp->recv_cq, 1);
+    if (qp->rq->srq)
+        atomic_fetch_add(&qp->rq->srq->users, 1);
     iw_pd_add_qp(qp->pd, &qp->pd_link);
 }
 
@@ -146,11 +150,14 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     struct ibv_qp_cap cap = attr->cap;
     if (cap.max_inline_data < INLINE_MIN)
         cap.max_inline_data = INLINE_MIN;
+    if (attr->srq)
+        cap.max_recv_wr = cap.max_recv_sge = 0;
     qp->cap = cap;
     qp->pd = pd;
     qp->send_cq = attr->send_cq ? iw_cq(attr->send_cq) : NULL;
     qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
-    qp->rq = &qp->own_rq;
+    list_init(&qp->rq_link);
+    qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
     qp->dirty.run = run_dirty;
     lock_init(&qp->rx_lock);
     lock_init(&qp->sq_lock);
@@ -175,6 +182,9 @@ void iw_qp_stop(struct iw_qp *qp)
 {
     iw_cm_qp_leaves(qp);
     number_give(qp);
+    iw_rq_leave(qp->rq, qp);
+    while (atomic_load(&qp->pins))
+        sched_yield();
     iw_dirty_wait(&qp->dirty);
     iw_rx_fini(qp);
     iw_pd_remove_qp(qp->pd, &qp->pd_link);
@@ -184,5 +194,7 @@ void iw_qp_free(struct iw_qp *qp)
 {
     cq_use(qp->send_cq, -1);
     cq_use(qp->recv_cq, -1);
+    if (qp->rq->srq)
+        atomic_fetch_sub(&qp->rq->srq->users, 1);
     release(qp);
 }

@@ -51,6 +51,8 @@ struct iw_rqe {
     uint32_t nsge;
 };
 
+struct iw_srq;
+
 struct iw_rq {
     struct lock lock;
     uint32_t max_wr, max_sge; /* as advertised */
@@ -59,6 +61,9 @@ struct iw_rq {
     struct iw_rqe *ring;      /* NULL if max_wr is 0 */
     struct ibv_sge *sge;      /* max_sge for each ring entry */
     bool flushing;            /* the QP failed: what is posted completes flushed */
+    struct iw_srq *srq;       /* that this is the queue of; NULL: a QP's own */
+    uint32_t limit;           /* SRQ: fewer receives than this raise its event, once; 0: disarmed */
+    struct list waiting;      /* SRQ: struct iw_qp.rq_link, those with early messages */
 };
 
 /** @return 0 or ENOMEM */
@@ -77,10 +82,18 @@ struct iw_recv {
     struct ibv_sge sge[IW_MAX_SGE];
 };
 
-/** Takes the oldest receive. @return false if there is none */
-bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out);
-/** Whether a receive is posted. */
-bool iw_rq_any(struct iw_rq *rq);
+struct iw_qp;
+
+/** Takes the oldest receive; an SRQ's limit event is noted in @p w. @return false if there is none
+ */
+bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out, struct iw_wakes *w);
+/**
+ * A QP that found no receive begins to wait for one.
+ * @return true if there is one by now: then it does not wait, and tries again
+ */
+bool iw_rq_wait(struct iw_rq *rq, struct iw_qp *qp);
+/** Ends the wait. */
+void iw_rq_leave(struct iw_rq *rq, struct iw_qp *qp);
 
 /* ---- send queue ---- */
 
@@ -162,6 +175,7 @@ struct iw_qp {
     struct iw_cq *send_cq, *recv_cq; /* NULL only for a queue of size 0 */
     struct iw_rq *rq;                /* own_rq, or that of the SRQ */
     struct iw_rq own_rq;
+    struct list rq_link; /* rq->waiting */
     struct ibv_qp_cap cap;
 
     struct lock sq_lock;

@@ -8,6 +8,7 @@
 #include "rnic/qp_read.h"
 #include "rnic/qp_recv.h"
 #include "rnic/sq.h"
+#include "rnic/srq.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -171,6 +172,11 @@ void iw_wakes_fire(struct iw_wakes *w)
             iw_channel_raise(w->cq[i]);
         if (w->overrun[i])
             raise_overrun(w->overrun[i]);
+    }
+    if (w->srq_limit) {
+        struct ibv_async_event ev = {.element.srq = &w->srq_limit->pub,
+                                     .event_type = IBV_EVENT_SRQ_LIMIT_REACHED};
+        iw_async_raise(iw_context(w->srq_limit->pub.context), &ev);
     }
     for (unsigned bits = w->async; bits; bits &= bits - 1) {
         struct ibv_async_event ev = {.element.qp = &w->qp->pub,

@@ -133,6 +133,8 @@ int iw_held_replay(struct iw_qp *qp)
     assert_held(&qp->rx_lock);
     while (qp->held_head) {
         int r = offer(qp, qp->held_head);
+        if (r == IWC_HOLD && iw_rq_wait(qp->rq, qp))
+            continue;
         if (r == IWC_HOLD)
             return IW_OK;
         pop(qp);

@@ -62,7 +62,7 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     enum iw_err err = IW_OK;
 
     assert_held(&qp->rx_lock);
-    if (!qp->recv.taken && !iw_rq_pop(qp->rq, &qp->recv))
+    if (!qp->recv.taken && !iw_rq_pop(qp->rq, &qp->recv, &qp->wakes))
         return IWC_HOLD;
     data_of(qp, seg, &p, &len, &at);
     if (!range_fits(iw_sge_bytes(qp->recv.sge, qp->recv.nsge), at, len))
@@ -88,7 +88,7 @@ int iw_recv_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool 
         .byte_len = qp->written,
     };
     assert_held(&qp->rx_lock);
-    if (!iw_rq_pop(qp->rq, &qp->recv))
+    if (!iw_rq_pop(qp->rq, &qp->recv, &qp->wakes))
         return IWC_HOLD;
     memcpy(&wc.imm_data, data, sizeof(wc.imm_data));
     qp->written = 0;
@@ -114,12 +114,16 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
             own.status = qp->recv_status;
         complete(qp, &own, false, w);
     }
-    if (qp->rq != &qp->own_rq)
+    if (qp->rq->srq) {
+        iw_rq_leave(qp->rq, qp);
+        w->qp = qp;
+        w->async |= 1u << IBV_EVENT_QP_LAST_WQE_REACHED;
         return;
+    }
     lock_get(&qp->rq->lock);
     qp->rq->flushing = true;
     lock_put(&qp->rq->lock);
-    while (iw_rq_pop(qp->rq, &qp->recv))
+    while (iw_rq_pop(qp->rq, &qp->recv, w))
         complete(qp, &wc, false, w);
 }
 
@@ -135,7 +139,7 @@ static void flush_late(struct iw_qp *qp)
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     int r = 0;
-    if (qp->rq != &qp->own_rq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
+    if (qp->rq->srq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
         r = EINVAL;
     lock_get(&qp->rq->lock);
     for (; wr && !r; wr = r ? wr : wr->next)

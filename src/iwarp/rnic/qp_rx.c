@@ -162,7 +162,7 @@ static void consume(struct iw_qp *qp)
         qp->work = true;
     }
     /* A receive posted before `starved` was seen did not resume us. */
-    if (held && iw_rq_any(qp->rq))
+    if (held && iw_rq_wait(qp->rq, qp))
         iw_rx_resume(qp);
 }
 

@@ -12,6 +12,7 @@ int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge)
         size *= 2;
     *rq = (struct iw_rq){.max_wr = max_wr, .max_sge = max_sge, .mask = size - 1};
     lock_init(&rq->lock);
+    list_init(&rq->waiting);
     if (max_wr == 0)
         return 0;
     rq->ring = calloc(size, sizeof(*rq->ring));
@@ -44,7 +45,7 @@ int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
     return 0;
 }
 
-bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out)
+bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out, struct iw_wakes *w)
 {
     bool any = false;
     lock_get(&rq->lock);
@@ -55,15 +56,30 @@ bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out)
         out->nsge = rq->ring[i].nsge;
         memcpy(out->sge, rq->sge + (size_t)i * rq->max_sge, out->nsge * sizeof(*out->sge));
         rq->head++;
+        if (rq->tail - rq->head < rq->limit) {
+            rq->limit = 0;
+            w->srq_limit = rq->srq;
+        }
     }
     lock_put(&rq->lock);
     return any;
 }
 
-bool iw_rq_any(struct iw_rq *rq)
+bool iw_rq_wait(struct iw_rq *rq, struct iw_qp *qp)
 {
     lock_get(&rq->lock);
     bool any = rq->head != rq->tail;
+    if (!any && rq->srq && list_empty(&qp->rq_link))
+        list_add_tail(&rq->waiting, &qp->rq_link);
     lock_put(&rq->lock);
     return any;
+}
+
+void iw_rq_leave(struct iw_rq *rq, struct iw_qp *qp)
+{
+    if (!rq->srq)
+        return;
+    lock_get(&rq->lock);
+    list_del(&qp->rq_link);
+    lock_put(&rq->lock);
 }

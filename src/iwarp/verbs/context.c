@@ -68,7 +68,6 @@ NO_PTR2(create_flow, struct ibv_flow *, struct ibv_qp *, struct ibv_flow_attr *)
 NO_PTR2(open_qp, struct ibv_qp *, struct ibv_context *, struct ibv_qp_open_attr *)
 NO_PTR2(create_qp_ex, struct ibv_qp *, struct ibv_context *, struct ibv_qp_init_attr_ex *)
 NO_INT2(get_srq_num, struct ibv_srq *, uint32_t *)
-NO_PTR2(create_srq_ex, struct ibv_srq *, struct ibv_context *, struct ibv_srq_init_attr_ex *)
 NO_PTR2(open_xrcd, struct ibv_xrcd *, struct ibv_context *, struct ibv_xrcd_init_attr *)
 NO_INT1(close_xrcd, struct ibv_xrcd *)
 NO_PTR2(alloc_mw, struct ibv_mw *, struct ibv_pd *, enum ibv_mw_type)
@@ -141,7 +140,7 @@ static const struct verbs_context slots = {
     .open_qp = no_open_qp,
     .create_qp_ex = no_create_qp_ex,
     .get_srq_num = no_get_srq_num,
-    .create_srq_ex = no_create_srq_ex,
+    .create_srq_ex = op_create_srq_ex,
     .open_xrcd = no_open_xrcd,
     .close_xrcd = no_close_xrcd,
     .context.ops =

@@ -85,6 +85,7 @@ VERBS_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
     struct ibv_qp *qp;
     struct ibv_cq *cq;
+    struct ibv_srq *srq;
     if (!event)
         return;
     switch (event->event_type) {
@@ -102,6 +103,11 @@ VERBS_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
     case IBV_EVENT_QP_LAST_WQE_REACHED:
         qp = event->element.qp;
         count(&qp->mutex, &qp->cond, &qp->events_completed);
+        break;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        srq = event->element.srq;
+        count(&srq->mutex, &srq->cond, &srq->events_completed);
         break;
     default: /* of the port or the device: nobody waits */
         break;

@@ -21,7 +21,22 @@ int op_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
+/* acks.c */
+
+/** How an object counts its asynchronous events: read by the program, acknowledged by it. */
+struct async_acks {
+    const unsigned *read; /* under the context's lock */
+    const uint32_t *completed;
+    pthread_mutex_t *mutex;
+    pthread_cond_t *cond;
+};
+
+/** Drops asynchronous events about @p element nobody has read; waits for the acks of the others. */
+void settle_async_events(struct ibv_context *context, const void *element,
+                         const struct async_acks *acks);
+
 /* srq.c */
+struct ibv_srq *op_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int op_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int op_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op);
 

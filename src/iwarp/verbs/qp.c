@@ -3,6 +3,7 @@
 #include "rnic/qp.h"
 #include "rnic/context.h"
 #include "verbs/export.h"
+#include "verbs/ops.h"
 
 VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init_attr)
 {
@@ -28,30 +29,17 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
     return 0;
 }
 
-/** Drops asynchronous events nobody has read, and waits until those read are acknowledged. */
-static void settle_events(struct iw_qp *qp)
-{
-    struct iw_context *ctx = iw_context(qp->pub.context);
-    int state;
-    iw_async_drop(ctx, &qp->pub);
-    lock_get(&ctx->lock);
-    unsigned read = qp->async_events_read;
-    lock_put(&ctx->lock);
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    pthread_mutex_lock(&qp->pub.mutex);
-    while ((int)(qp->pub.events_completed - read) < 0)
-        pthread_cond_wait(&qp->pub.cond, &qp->pub.mutex);
-    pthread_mutex_unlock(&qp->pub.mutex);
-    pthread_setcancelstate(state, &state);
-}
-
 VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
     if (!qp)
         return EINVAL;
     iw_qp_stop(iw_qp(qp));
-    settle_events(iw_qp(qp)); /* also those that the close itself raised */
+    /* Also those that the close itself raised. */
+    settle_async_events(qp->context, qp,
+                        &(struct async_acks){.read = &iw_qp(qp)->async_events_read,
+                                             .completed = &qp->events_completed,
+                                             .mutex = &qp->mutex,
+                                             .cond = &qp->cond});
     iw_qp_free(iw_qp(qp));
     return 0;
 }

@@ -1,37 +1,61 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues: not offered, max_srq is 0. */
+/* Shared receive queues. */
+#include "rnic/srq.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
 VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    (void)pd, (void)attr;
-    return null_errno(EOPNOTSUPP);
+    if (!pd || !attr)
+        return null_errno(EINVAL);
+    struct iw_srq *srq = iw_srq_create(iw_pd(pd), attr);
+    return srq ? &srq->pub : NULL;
+}
+
+/* The header's inline turns the plain case into ibv_create_srq(); what is left needs XRC or tags.
+ */
+struct ibv_srq *op_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+    const uint32_t plain = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+    (void)context;
+    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
+        return null_errno(EINVAL);
+    if ((attr->comp_mask & ~plain) ||
+        ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC))
+        return null_errno(EOPNOTSUPP);
+    return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
 }
 
 VERBS_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-    (void)srq, (void)attr, (void)mask;
-    return EOPNOTSUPP;
+    return srq && attr ? iw_srq_modify(iw_srq(srq), attr, mask) : EINVAL;
 }
 
 VERBS_EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-    (void)srq, (void)attr;
-    return EOPNOTSUPP;
+    if (!srq || !attr)
+        return EINVAL;
+    iw_srq_query(iw_srq(srq), attr);
+    return 0;
 }
 
 VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 {
-    (void)srq;
-    return EOPNOTSUPP;
+    if (!srq)
+        return EINVAL;
+    if (atomic_load(&iw_srq(srq)->users))
+        return EBUSY;
+    settle_async_events(srq->context, srq,
+                        &(struct async_acks){.read = &iw_srq(srq)->async_events_read,
+                                             .completed = &srq->events_completed,
+                                             .mutex = &srq->mutex,
+                                             .cond = &srq->cond});
+    return iw_srq_destroy(iw_srq(srq));
 }
 
 int op_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-    (void)srq;
-    *bad_wr = wr;
-    return EOPNOTSUPP;
+    return iw_srq_post(iw_srq(srq), wr, bad_wr);
 }
 
 int op_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Objects whose asynchronous events were read wait for the acknowledgements before they go. */
+#include "rnic/context.h"
+#include "verbs/ops.h"
+
+void settle_async_events(struct ibv_context *context, const void *element,
+                         const struct async_acks *acks)
+{
+    struct iw_context *ctx = iw_context(context);
+    int state;
+    iw_async_drop(ctx, element);
+    lock_get(&ctx->lock);
+    unsigned read = *acks->read;
+    lock_put(&ctx->lock);
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(acks->mutex);
+    while ((int)(*acks->completed - read) < 0)
+        pthread_cond_wait(acks->cond, acks->mutex);
+    pthread_mutex_unlock(acks->mutex);
+    pthread_setcancelstate(state, &state);
+}
