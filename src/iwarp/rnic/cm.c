@@ -251,7 +251,10 @@ int iw_cm_watch(struct iw_cm *cm, uint32_t events)
 
 void iw_cm_set_timer(struct iw_cm *cm, unsigned ms)
 {
-    iw_timer_set(&cm->timer, ms, expired);
+    lock_get(&cm->lock);
+    if (cm->state != IW_CM_S_CLOSED)
+        iw_timer_set(&cm->timer, ms, expired);
+    lock_put(&cm->lock);
 }
 
 static void expired(struct iw_timer *t)
@@ -298,6 +301,9 @@ static void expired(struct iw_timer *t)
 
 void iw_cm_release(struct iw_cm *cm, bool reset)
 {
+    lock_get(&cm->lock);
+    cm->state = IW_CM_S_CLOSED; /* from here on no timer is set */
+    lock_put(&cm->lock);
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
     struct iw_qp *qp = take_qp(cm);
@@ -308,7 +314,6 @@ void iw_cm_release(struct iw_cm *cm, bool reset)
     cm->watched = false;
     int fd = cm->fd;
     cm->fd = -1;
-    cm->state = IW_CM_S_CLOSED;
     lock_put(&cm->lock);
     if (fd >= 0) {
         if (reset) {

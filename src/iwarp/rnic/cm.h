@@ -126,7 +126,7 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
 
 /** Adds the socket to the engine; the source holds a reference. @return 0 or a negative errno */
 int iw_cm_watch(struct iw_cm *cm, uint32_t events);
-/** Starts the time limit of the present state. */
+/** Starts the time limit of the present state; nothing if that is CLOSED. */
 void iw_cm_set_timer(struct iw_cm *cm, unsigned ms);
 /** Starts the time limit of the hold: for the first FPDU, or until the peer is ready for ours. */
 void iw_cm_wait_first(struct iw_cm *cm);
