@@ -227,7 +227,7 @@ static void ready(struct iw_source *s, uint32_t events)
         iw_cm_request_ready(cm);
         break;
     case IW_CM_S_DECISION:
-        iw_cm_decision_ready(cm);
+        iw_cm_decision_ready(cm, events);
         break;
     case IW_CM_S_CLOSING:
         drain(cm);

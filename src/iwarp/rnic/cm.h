@@ -139,7 +139,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len);
 void iw_cm_listen_ready(struct iw_cm *cm);
 void iw_cm_listen_resume(struct iw_cm *cm);
 void iw_cm_request_ready(struct iw_cm *cm);
-void iw_cm_decision_ready(struct iw_cm *cm);
+void iw_cm_decision_ready(struct iw_cm *cm, uint32_t events);
 void iw_cm_request_expired(struct iw_cm *cm);
 /** Ends the children that no CONNECT_REQUEST was raised for. */
 void iw_cm_drop_children(struct iw_cm *listener);

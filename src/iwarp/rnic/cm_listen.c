@@ -223,8 +223,11 @@ void iw_cm_request_ready(struct iw_cm *cm)
     }
 }
 
-void iw_cm_decision_ready(struct iw_cm *cm)
+void iw_cm_decision_ready(struct iw_cm *cm, uint32_t events)
 {
+    /* Another thread may come with the event of the Request, which is dealt with. */
+    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+        return;
     lock_get(&cm->lock);
     cm->peer_gone = cm->state == IW_CM_S_DECISION;
     lock_put(&cm->lock);
