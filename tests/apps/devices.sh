@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What stock programs say about the device.
+
+# shellcheck source=tests/apps/lib.sh
+. "$SRCDIR/tests/apps/lib.sh"
+need ibv_devices ibv_devinfo python3
+
+# run NAME STATUS COMMAND...
+run()
+{
+    local name=$1 want=$2
+    shift 2
+    start "$name" "$@"
+    expect_status "$*" "$name" 20 "$want"
+}
+
+# expect COUNT PATTERN NAME: lines of the output that match.
+expect()
+{
+    [ "$(grep -cP -- "$2" "$dir/$3")" = "$1" ] || failed "not $1 times /$2/" "$3"
+}
+
+run devices 0 ibv_devices
+expect 1 '^ +anywarp0 +\t[0-9a-f]{16}$' devices
+[ "$(sed 1,2d "$dir/devices" | wc -l)" = 1 ] || failed "not one device" devices
+
+run list 0 ibv_devinfo -l
+expect 1 '^1 HCA' list
+
+run info 0 ibv_devinfo -v
+expect 1 '^hca_id:' info
+expect 1 '^hca_id:\tanywarp0$' info
+expect 1 '\ttransport:\t+iWARP \(1\)$' info
+expect 1 '\tphys_port_cnt:\t+1$' info
+expect 1 '\tport:\t' info
+expect 1 '\tstate:\t+PORT_ACTIVE \(4\)$' info
+expect 1 '\tlink_layer:\t+Ethernet$' info
+expect 1 '\tGID\[ +1\]:' info
+
+# ibv_devinfo leaves out a GID whose last half is zero, as is GID 0: a MAC address and zeros.
+cat >"$dir/gid.py" <<'PYTHON'
+import ctypes
+
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.restype = ctypes.c_void_p
+verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
+verbs.ibv_query_gid.argtypes = [ctypes.c_void_p, ctypes.c_uint8, ctypes.c_int, ctypes.c_char_p]
+context = verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0])
+gid = ctypes.create_string_buffer(16)
+print(verbs.ibv_query_gid(context, 1, 0, gid), gid.raw.hex())
+PYTHON
+run gid 0 "$(python3 -c 'import sys; print(sys.executable)')" "$dir/gid.py"
+expect 1 '^0 [0-9a-f]{12}0{20}$' gid
+expect 0 '^0 0{12}' gid
+
+# A folder of driver files without ours switches the device off.
+mkdir "$dir/drivers"
+export IBV_CONFIG_DIR=$dir/drivers
+run off 0 ibv_devices
+[ "$(sed 1,2d "$dir/off" | wc -l)" = 0 ] || failed "a device in spite of IBV_CONFIG_DIR" off
+run info_off 255 ibv_devinfo
+expect 1 'No IB devices found' info_off.err
+
+echo 'driver anywarp' >"$dir/drivers/anywarp.driver"
+run on 0 ibv_devices
+expect 1 '^ +anywarp0 ' on
+
+finish

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# Functions of the tests that run stock programs on anywarp. Programs run in the background under
+# a name; what they print is in $dir/NAME and $dir/NAME.err.
+
+set -u
+# shellcheck source=tests/setup.sh
+. "$SRCDIR/tests/setup.sh"
+
+dir=$(mktemp -d) || exit 99
+declare -A pids=()
+failures=0
+step=0.05
+
+# The AddressSanitizer of gcc 12 mistakes the stack of a cancelled thread for a used signal stack;
+# what the programs themselves leak is not ours.
+export ASAN_OPTIONS=use_sigaltstack=0:detect_leaks=0
+
+cleanup()
+{
+    local name
+    for name in "${!pids[@]}"; do
+        kill -KILL "${pids[$name]}" && wait "${pids[$name]}"
+    done 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+
+# need PROGRAM...: skips the test where one is missing.
+need()
+{
+    local program
+    for program in "$@"; do
+        command -v "$program" >/dev/null || skip "$program is not installed"
+    done
+}
+
+skip()
+{
+    echo "SKIP: $*"
+    exit 77
+}
+
+# failed TEXT [NAME...]: counts a failure and shows the ends of the outputs of NAMEs.
+failed()
+{
+    local name
+    printf 'FAILED: %s\n' "$1"
+    failures=$((failures + 1))
+    shift
+    for name in "$@"; do
+        tail -v -n 30 "$dir/$name" "$dir/$name.err" 2>/dev/null | cut -c1-300
+    done
+}
+
+# start NAME COMMAND...
+start()
+{
+    local name=$1
+    shift
+    : >"$dir/$name"
+    "$ANYWARP" run "$@" >"$dir/$name" 2>"$dir/$name.err" &
+    pids[$name]=$!
+}
+
+# start_server NAME PORT COMMAND...: returns when it listens; the test ends if it never does.
+start_server()
+{
+    local name=$1 port=$2
+    shift 2
+    start "$name" "$@"
+    wait_listening "$port" "${pids[$name]}" && return
+    failed "$*: does not listen on port $port" "$name"
+    exit 1
+}
+
+running()
+{
+    kill -0 "${pids[$1]}" 2>/dev/null
+}
+
+# within SECONDS COMMAND...: repeats the command until it succeeds; fails when the time is over.
+within()
+{
+    local deadline=$((SECONDS + $1 + 1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $deadline ] || return
+        sleep $step
+    done
+}
+
+gone()
+{
+    ! running "$1"
+}
+
+# ended NAME SECONDS: leaves its exit status in $status, or "none" if it did not end and was killed.
+ended()
+{
+    if within "$2" gone "$1"; then
+        wait "${pids[$1]}" 2>/dev/null
+        status=$?
+    else
+        kill -KILL "${pids[$1]}"
+        wait "${pids[$1]}" 2>/dev/null
+        status=none
+    fi
+    unset "pids[$1]"
+}
+
+# stop NAME: ends a program that would run for ever; it must have lived until now.
+stop()
+{
+    running "$1" || failed "$1 ended by itself" "$1"
+    kill "${pids[$1]}" 2>/dev/null
+    ended "$1" 10
+}
+
+# expect_status WHAT NAME SECONDS STATUS [OTHER...]: shows the outputs of OTHERs as well on failure.
+expect_status()
+{
+    local what=$1 name=$2 seconds=$3 want=$4
+    shift 4
+    ended "$name" "$seconds"
+    [ $status = "$want" ] || failed "$what: $name: exit status $status, wanted $want" "$name" "$@"
+}
+
+# lines_at_least NAME COUNT
+lines_at_least()
+{
+    [ "$(wc -l <"$dir/$1")" -ge "$2" ]
+}
+
+# own_addresses: addresses of this machine that are not loopback or link-local, one of a family.
+own_addresses()
+{
+    ip -o address show up scope global 2>/dev/null |
+        awk '!seen[$3]++ { sub("/.*", "", $4); print $4 }'
+}
+
+# finish: the end of a test. The undefined behaviour sanitizer reports without ending the program.
+finish()
+{
+    local name
+    for name in "$dir"/*.err; do
+        [ -f "$name" ] || continue
+        ! grep -qaE 'runtime error:|ERROR: [A-Za-z]*Sanitizer' "$name" ||
+            failed "sanitizer report" "${name##*/}"
+    done
+    [ $failures = 0 ]
+    exit
+}
