@@ -41,16 +41,11 @@ static int request(struct cma_id *child, struct cma_id *listener)
     return 0;
 }
 
-static void ended(struct cma_id *id, bool failed)
+/* The QP is in error already, or destroyed: the program may have done that behind the id's back. */
+static void ended(struct cma_id *id)
 {
     lock_get(&id->lock);
     move(id, CMA_CALL_ENDED);
-    struct ibv_qp *qp = id->pub.qp;
-    enum ibv_qp_state state = qp ? __atomic_load_n(&qp->state, __ATOMIC_RELAXED) : IBV_QPS_RESET;
-    if (failed && state != IBV_QPS_RESET && state != IBV_QPS_ERR) {
-        struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-        ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-    }
     lock_put(&id->lock);
 }
 
@@ -70,10 +65,8 @@ bool cma_deliver(struct cma_event *event)
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_CONNECT_ERROR:
-        ended(id, true);
-        return true;
     case RDMA_CM_EVENT_DISCONNECTED:
-        ended(id, false);
+        ended(id);
         return true;
     default:
         return true;

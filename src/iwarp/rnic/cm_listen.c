@@ -173,6 +173,13 @@ static bool take_backlog(struct iw_cm *cm)
     return room;
 }
 
+/** A depth as the program sees it; a Request of revision 1 names none, so there is no limit but
+ * ours. */
+static uint8_t depth_seen(const struct mpa_start *peer, uint16_t depth)
+{
+    return peer->enhanced && depth < IW_MAX_DEPTH ? (uint8_t)depth : IW_MAX_DEPTH;
+}
+
 static void raise_request(struct iw_cm *cm)
 {
     const struct mpa_start *peer = &cm->nego->peer;
@@ -181,8 +188,8 @@ static void raise_request(struct iw_cm *cm)
         .private_data = peer->pd,
         .private_data_len = peer->pd_len,
         /* As the receiver sees them: what it may ask for is what the peer serves. */
-        .initiator_depth = peer->ird < IW_MAX_DEPTH ? (uint8_t)peer->ird : IW_MAX_DEPTH,
-        .responder_resources = peer->ord < IW_MAX_DEPTH ? (uint8_t)peer->ord : IW_MAX_DEPTH,
+        .initiator_depth = depth_seen(peer, peer->ird),
+        .responder_resources = depth_seen(peer, peer->ord),
         .request = cm,
     };
     struct iw_cm *listener = cm->listener;
