@@ -181,13 +181,12 @@ static void failures_are_events(void **unused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rdma_cm_id *id = connecting();
-        struct ibv_qp qp = {.state = IBV_QPS_RTS};
-        id->qp = &qp;
+        struct ibv_qp *destroyed = malloc(sizeof(*destroyed));
+        id->qp = destroyed;
+        free(destroyed); /* behind the id's back: nobody may look at it any more */
         mock_event(id, cases[i].told, cases[i].status);
-        assert_int_equal(qp.state, IBV_QPS_RTS);
         struct rdma_cm_event *event = take(id, cases[i].event);
         assert_int_equal(event->status, cases[i].status);
-        assert_int_equal(qp.state, IBV_QPS_ERR);
         rdma_ack_cm_event(event);
         expect_error(rdma_connect(id, NULL), EINVAL);
         assert_int_equal(rdma_disconnect(id), 0);
