@@ -12,6 +12,14 @@
 
 #define POLL_S 10
 #define CANARY 0xa5
+#define WC_FLAGS                                                                                   \
+    (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
+     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define SEND_OPS                                                                                   \
+    (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |        \
+     IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
+     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |                              \
+     IBV_QP_EX_WITH_SEND_WITH_INV)
 #define ALL_ACCESS                                                                                 \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
      IBV_ACCESS_REMOTE_ATOMIC)
@@ -44,13 +52,24 @@ int side_event(struct side *s, enum rdma_cm_event_type type)
     return status;
 }
 
+static struct ibv_cq *make_cq(struct side *s, const struct pair_conf *c)
+{
+    uint32_t cqe = c->send_wr + c->recv_wr;
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = cqe, .cq_context = s, .channel = s->channel, .wc_flags = WC_FLAGS};
+    if (!c->ex)
+        return ibv_create_cq(s->id->verbs, (int)cqe, s, s->channel, 0);
+    struct ibv_cq_ex *ex = ibv_create_cq_ex(s->id->verbs, &attr);
+    return ex ? ibv_cq_ex_to_cq(ex) : NULL;
+}
+
 static void make_objects(struct side *s, const struct pair_conf *c)
 {
     s->pd = ibv_alloc_pd(s->id->verbs);
     assert_non_null(s->pd);
     s->channel = ibv_create_comp_channel(s->id->verbs);
     assert_non_null(s->channel);
-    s->cq = ibv_create_cq(s->id->verbs, (int)(c->send_wr + c->recv_wr), s, s->channel, 0);
+    s->cq = make_cq(s, c);
     assert_non_null(s->cq);
     s->block = malloc(SIDE_BYTES + 2 * SIDE_CANARY);
     assert_non_null(s->block);
@@ -63,7 +82,7 @@ static void make_objects(struct side *s, const struct pair_conf *c)
         s->srq = ibv_create_srq(s->pd, &srq);
         assert_non_null(s->srq);
     }
-    struct ibv_qp_init_attr attr = {
+    struct ibv_qp_init_attr_ex attr = {
         .srq = s->srq,
         .send_cq = s->cq,
         .recv_cq = s->cq,
@@ -74,8 +93,11 @@ static void make_objects(struct side *s, const struct pair_conf *c)
                 .max_inline_data = c->inline_data},
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = c->sig_all,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | (c->ex ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+        .pd = s->pd,
+        .send_ops_flags = SEND_OPS,
     };
-    assert_int_equal(rdma_create_qp(s->id, s->pd, &attr), 0);
+    assert_int_equal(rdma_create_qp_ex(s->id, &attr), 0);
 }
 
 static void listen_on(struct pair *p, const char *text)

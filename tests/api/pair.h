@@ -7,6 +7,7 @@
 #define ANYWARP_TESTS_PAIR_H
 
 #include <rdma/rdma_cma.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,7 @@ struct pair_conf {
     uint8_t depth;   /* initiator_depth and responder_resources */
     int access;      /* of both regions; 0: all */
     unsigned srq_wr; /* not 0: each side receives from an SRQ of this size */
+    bool ex;         /* CQs and QPs with their extended views: all of wc_flags and of send_ops */
 };
 
 /** Fails the test if anything does. */

@@ -235,7 +235,6 @@ static void test_refused(void **state)
     assert_int_equal(ibv_set_ece(NULL, &(struct ibv_ece){0}), EOPNOTSUPP);
     assert_int_equal(ibv_query_ece(NULL, &(struct ibv_ece){0}), EOPNOTSUPP);
     assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
-    assert_int_equal(ibv_query_rt_values_ex(ctx, &(struct ibv_values_ex){0}), EOPNOTSUPP);
     assert_int_equal(v->close_xrcd(NULL), EOPNOTSUPP);
     uint8_t mac[ETHERNET_LL_SIZE];
     uint16_t vid;

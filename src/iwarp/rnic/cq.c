@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 static uint32_t ring_size(int cqe)
 {
@@ -73,6 +74,7 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     pthread_mutex_init(&cq->pub.mutex, NULL);
     pthread_cond_init(&cq->pub.cond, NULL);
     lock_init(&cq->lock);
+    lock_init(&cq->poll_lock);
     cq->channel = channel ? iw_channel(channel) : NULL;
     cq->ring = ring;
     cq->size = size;
@@ -107,6 +109,7 @@ int iw_cq_destroy(struct iw_cq *cq)
     pthread_mutex_destroy(&cq->pub.mutex);
     pthread_cond_destroy(&cq->pub.cond);
     lock_fini(&cq->lock);
+    lock_fini(&cq->poll_lock);
     free(cq->ring);
     free(cq);
     return 0;
@@ -142,6 +145,13 @@ static struct iw_arm_step step_locked(struct iw_cq *cq, enum iw_arm_event event)
     return step;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static bool push_locked(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w)
 {
     uint32_t t = tail(cq);
@@ -153,7 +163,10 @@ static bool push_locked(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wa
         note(w->overrun, cq);
         return false;
     }
-    *at(cq, t++) = *cqe;
+    *at(cq, t) = *cqe;
+    if (cq->stamped)
+        at(cq, t)->stamp = now_ns();
+    t++;
     atomic_store_explicit(&cq->tail, t, memory_order_release);
     if (matches(cqe))
         cq->matched_at = t;
@@ -179,6 +192,15 @@ static void keep_up(uint32_t *pos, uint32_t head, uint32_t n)
         *pos = head + n;
 }
 
+static void consume_locked(struct iw_cq *cq, uint32_t n)
+{
+    uint32_t h = head(cq);
+    assert_held(&cq->lock);
+    keep_up(&cq->raised_at, h, n);
+    keep_up(&cq->matched_at, h, n);
+    atomic_store_explicit(&cq->head, h + n, memory_order_release);
+}
+
 int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc)
 {
     if (n <= 0 || iw_cq_is_empty(cq))
@@ -189,11 +211,23 @@ int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc)
         got = (uint32_t)n;
     for (uint32_t i = 0; i < got; i++)
         wc[i] = at(cq, h + i)->wc;
-    keep_up(&cq->raised_at, h, got);
-    keep_up(&cq->matched_at, h, got);
-    atomic_store_explicit(&cq->head, h + got, memory_order_release);
+    consume_locked(cq, got);
     lock_put(&cq->lock);
     return (int)got;
+}
+
+bool iw_cq_take_one(struct iw_cq *cq, struct iw_cqe *cqe)
+{
+    if (iw_cq_is_empty(cq))
+        return false;
+    lock_get(&cq->lock);
+    bool got = head(cq) != tail(cq);
+    if (got) {
+        *cqe = *at(cq, head(cq));
+        consume_locked(cq, 1);
+    }
+    lock_put(&cq->lock);
+    return got;
 }
 
 /* ---- events ---- */

@@ -34,6 +34,7 @@ enum iw_arm { IW_ARM_NONE, IW_ARM_SOLICITED, IW_ARM_ANY };
 struct iw_cqe {
     struct ibv_wc wc;
     bool solicited; /* a receive whose sender asked for an event */
+    uint64_t stamp; /* CLOCK_MONOTONIC in ns when it was added, if the CQ is stamped */
 };
 
 struct iw_cq {
@@ -57,6 +58,11 @@ struct iw_cq {
     unsigned async_events_read; /* under the context's lock */
     atomic_uint users;          /* QPs and SRQs: EBUSY for destroy */
     unsigned empty_polls; /* in a row; a hint without a lock, accessed with __ATOMIC_RELAXED */
+    /* The extended view. */
+    struct lock poll_lock; /* from start_poll to end_poll, before any other */
+    struct iw_cqe current; /* where the poll is; under poll_lock */
+    bool single_threaded;  /* by the program's promise: no poll_lock; constant */
+    bool stamped;          /* completions carry their time; constant */
 };
 
 static inline struct iw_cq *iw_cq(struct ibv_cq *c)
@@ -98,6 +104,9 @@ bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w);
 
 /** Takes up to @p n completions; no progress is made here. @return how many */
 int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc);
+
+/** Takes the oldest completion with all that is known of it. @return false if there is none */
+bool iw_cq_take_one(struct iw_cq *cq, struct iw_cqe *cqe);
 
 /** Whether there is nothing to take; without the lock. */
 static inline bool iw_cq_is_empty(struct iw_cq *cq)

@@ -113,6 +113,8 @@ static void release(struct iw_qp *qp)
     iw_rq_fini(&qp->own_rq);
     free(qp->irq);
     free(qp->orq);
+    free(qp->builder);
+    lock_fini(&qp->build_lock);
     lock_fini(&qp->sq_lock);
     lock_fini(&qp->rx_lock);
     pthread_mutex_destroy(&qp->pub.mutex);
@@ -159,6 +161,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     list_init(&qp->rq_link);
     qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
     qp->dirty.run = run_dirty;
+    lock_init(&qp->build_lock);
     lock_init(&qp->rx_lock);
     lock_init(&qp->sq_lock);
     pthread_mutex_init(&qp->pub.mutex, NULL);

@@ -10,6 +10,7 @@
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
+ *     qp.build_lock   the extended view's work requests; held while the program builds them
  *     iw_cm.lock      a CM endpoint's state
  *     pd.lock         the QPs of a protection domain
  *     qp.rx_lock      everything received: rx, recv, held, staging. Progress only tries it.
@@ -164,6 +165,9 @@ enum iw_qp_news {
 /** A segment of an early message, kept until a receive is posted (design: late receives). */
 struct iw_held;
 
+/** The work requests being built; one block of heap. */
+struct iw_builder;
+
 struct iw_qp {
     union {
         struct ibv_qp pub;
@@ -233,6 +237,9 @@ struct iw_qp {
     bool work;             /* reception made something ready to complete or send */
     struct iw_wakes wakes; /* of this stretch with rx_lock */
 
+    struct lock build_lock;     /* of the extended view, while work requests are being built */
+    struct iw_builder *builder; /* verbs/qp_ex.c; NULL: the QP has no such view */
+
     atomic_uint pins;           /* threads that came through the CM; destroy waits for them */
     unsigned async_events_read; /* by the program; under the context's lock */
 };
@@ -265,6 +272,8 @@ void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_
 /** @return 0; EINVAL (state, opcode, flags, SGEs), ENOMEM (full), EOPNOTSUPP; *bad_wr is set then
  */
 int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/** The same for the whole list, of which nothing is posted after an error. */
+int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr);
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* What the CM calls is in qp_link.h. */

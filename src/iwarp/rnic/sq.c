@@ -149,7 +149,19 @@ static bool may_wait(struct iw_qp *qp)
            !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
 }
 
-int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+/** Whether every one of the list can be posted. */
+static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr)
+{
+    uint64_t len;
+    uint32_t room = qp->sq.max_wr - (qp->sq.tail - qp->sq.head);
+    int r = 0;
+    assert_held(&qp->sq_lock);
+    for (; wr && !r; wr = wr->next)
+        r = room-- == 0 ? ENOMEM : check(qp, wr, &len);
+    return r;
+}
+
+static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, bool all)
 {
     struct iw_wakes wakes = {0};
     int r = 0;
@@ -158,6 +170,8 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     lock_get(&qp->sq_lock);
     if (qp->state < IBV_QPS_RTS)
         r = EINVAL;
+    if (all && !r)
+        r = check_all_locked(qp, wr);
     for (; wr && !r; wr = r ? wr : wr->next)
         r = push_locked(qp, wr);
     if (r)
@@ -177,6 +191,17 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         iw_qp_settle(qp, &wakes);
     iw_wakes_fire(&wakes);
     return r;
+}
+
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    return post(qp, wr, bad_wr, false);
+}
+
+int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr)
+{
+    struct ibv_send_wr *bad_wr;
+    return post(qp, wr, &bad_wr, true);
 }
 
 /* ---- completion ---- */

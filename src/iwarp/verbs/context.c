@@ -61,12 +61,9 @@ NO_PTR2(create_rwq_ind_table, struct ibv_rwq_ind_table *, struct ibv_context *,
 NO_INT1(destroy_wq, struct ibv_wq *)
 NO_INT2(modify_wq, struct ibv_wq *, struct ibv_wq_attr *)
 NO_PTR2(create_wq, struct ibv_wq *, struct ibv_context *, struct ibv_wq_init_attr *)
-NO_INT2(query_rt_values, struct ibv_context *, struct ibv_values_ex *)
-NO_PTR2(create_cq_ex, struct ibv_cq_ex *, struct ibv_context *, struct ibv_cq_init_attr_ex *)
 NO_INT1(destroy_flow, struct ibv_flow *)
 NO_PTR2(create_flow, struct ibv_flow *, struct ibv_qp *, struct ibv_flow_attr *)
 NO_PTR2(open_qp, struct ibv_qp *, struct ibv_context *, struct ibv_qp_open_attr *)
-NO_PTR2(create_qp_ex, struct ibv_qp *, struct ibv_context *, struct ibv_qp_init_attr_ex *)
 NO_INT2(get_srq_num, struct ibv_srq *, uint32_t *)
 NO_PTR2(open_xrcd, struct ibv_xrcd *, struct ibv_context *, struct ibv_xrcd_init_attr *)
 NO_INT1(close_xrcd, struct ibv_xrcd *)
@@ -130,15 +127,15 @@ static const struct verbs_context slots = {
     .destroy_wq = no_destroy_wq,
     .modify_wq = no_modify_wq,
     .create_wq = no_create_wq,
-    .query_rt_values = no_query_rt_values,
-    .create_cq_ex = no_create_cq_ex,
+    .query_rt_values = op_query_rt_values,
+    .create_cq_ex = op_create_cq_ex,
     .query_device_ex = op_query_device_ex,
     .ibv_destroy_flow = no_destroy_flow,
     .ABI_placeholder2 = no_placeholder,
     .ibv_create_flow = no_create_flow,
     .ABI_placeholder1 = no_placeholder,
     .open_qp = no_open_qp,
-    .create_qp_ex = no_create_qp_ex,
+    .create_qp_ex = op_create_qp_ex,
     .get_srq_num = no_get_srq_num,
     .create_srq_ex = op_create_srq_ex,
     .open_xrcd = no_open_xrcd,

@@ -90,7 +90,11 @@ VERBS_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device
 int op_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
                        struct ibv_device_attr_ex *attr, size_t attr_size)
 {
-    struct ibv_device_attr_ex full = {.phys_port_cnt_ex = 1};
+    struct ibv_device_attr_ex full = {
+        .completion_timestamp_mask = UINT64_MAX, /* CLOCK_MONOTONIC in ns: cq_ex.c */
+        .hca_core_clock = 1000000,               /* kHz */
+        .phys_port_cnt_ex = 1,
+    };
     if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
         return EINVAL;
     iw_device_query(iw_device(context->device), &full.orig_attr);

@@ -21,6 +21,14 @@ int op_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
+/* cq_ex.c */
+struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+/** The raw clock is CLOCK_MONOTONIC. */
+int op_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+/* qp_ex.c */
+struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
 /* acks.c */
 
 /** How an object counts its asynchronous events: read by the program, acknowledged by it. */

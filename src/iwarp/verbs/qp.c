@@ -46,8 +46,7 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
 VERBS_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
-    (void)qp; /* only a QP made with send operations has that view */
-    return NULL;
+    return qp && iw_qp(qp)->builder ? &iw_qp(qp)->pub_ex : NULL;
 }
 
 VERBS_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,

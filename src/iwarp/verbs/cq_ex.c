@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The extended view of a CQ: its completions one by one, read field by field. A completion is taken
+ * off the queue when the poll reaches it.
+ */
+#include "rnic/context.h"
+#include "rnic/cq.h"
+#include "rnic/engine.h"
+#include "verbs/export.h"
+#include "verbs/ops.h"
+
+#include <time.h>
+
+#define STAMPS   (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define NS_PER_S 1000000000ull
+
+static struct iw_cq *iw_cq_of(struct ibv_cq_ex *c)
+{
+    return container_of(c, struct iw_cq, pub_ex);
+}
+
+/** Moves to the next completion; looking for it makes progress as ibv_poll_cq does. */
+static int advance(struct iw_cq *cq)
+{
+    bool got = iw_cq_take_one(cq, &cq->current);
+    unsigned run = 0;
+    if (!got) {
+        run = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+        iw_engine_poll(run);
+        got = iw_cq_take_one(cq, &cq->current);
+    }
+    __atomic_store_n(&cq->empty_polls, got ? 0 : run, __ATOMIC_RELAXED);
+    if (!got)
+        return ENOENT;
+    cq->pub_ex.status = cq->current.wc.status;
+    cq->pub_ex.wr_id = cq->current.wc.wr_id;
+    return 0;
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+    struct iw_cq *cq = iw_cq_of(ex);
+    if (!cq->single_threaded)
+        lock_put(&cq->poll_lock);
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    struct iw_cq *cq = iw_cq_of(ex);
+    if (attr->comp_mask)
+        return EINVAL;
+    if (!cq->single_threaded)
+        lock_get(&cq->poll_lock);
+    int r = advance(cq);
+    if (r)
+        end_poll(ex);
+    return r;
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+    return advance(iw_cq_of(ex));
+}
+
+/* ---- the fields ---- */
+
+#define READ(type, field)                                                                          \
+    static type read_##field(struct ibv_cq_ex *ex)                                                 \
+    {                                                                                              \
+        return iw_cq_of(ex)->current.wc.field;                                                     \
+    }
+
+READ(enum ibv_wc_opcode, opcode)
+READ(uint32_t, vendor_err)
+READ(uint32_t, byte_len)
+READ(__be32, imm_data) /* also the invalidated key: they share their place */
+READ(uint32_t, qp_num)
+READ(uint32_t, src_qp)
+READ(unsigned int, wc_flags)
+READ(uint32_t, slid)
+READ(uint8_t, sl)
+READ(uint8_t, dlid_path_bits)
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t read_stamp(struct ibv_cq_ex *ex)
+{
+    return iw_cq_of(ex)->current.stamp;
+}
+
+/** By the distance that the two clocks have now. */
+static uint64_t read_wallclock(struct ibv_cq_ex *ex)
+{
+    return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - iw_cq_of(ex)->current.stamp);
+}
+
+/* What an RNIC has no notion of cannot be asked for at creation; who reads it all the same gets 0.
+ */
+
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+    return 0;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+    return 0;
+}
+
+static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
+{
+    (void)ex;
+    *info = (struct ibv_wc_tm_info){0};
+}
+
+static void fill(struct ibv_cq_ex *ex)
+{
+    ex->start_poll = start_poll;
+    ex->next_poll = next_poll;
+    ex->end_poll = end_poll;
+    ex->read_opcode = read_opcode;
+    ex->read_vendor_err = read_vendor_err;
+    ex->read_byte_len = read_byte_len;
+    ex->read_imm_data = read_imm_data;
+    ex->read_qp_num = read_qp_num;
+    ex->read_src_qp = read_src_qp;
+    ex->read_wc_flags = read_wc_flags;
+    ex->read_slid = read_slid;
+    ex->read_sl = read_sl;
+    ex->read_dlid_path_bits = read_dlid_path_bits;
+    ex->read_completion_ts = read_stamp;
+    ex->read_cvlan = read_cvlan;
+    ex->read_flow_tag = read_flow_tag;
+    ex->read_tm_info = read_tm_info;
+    ex->read_completion_wallclock_ns = read_wallclock;
+}
+
+/* ---- life ---- */
+
+struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+    uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+    if ((attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
+        (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
+        (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | STAMPS)))
+        return null_errno(EOPNOTSUPP);
+    if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
+        return null_errno(EINVAL);
+    struct iw_cq *cq = iw_cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel,
+                                    (int)attr->comp_vector);
+    if (!cq)
+        return NULL;
+    cq->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+    cq->stamped = attr->wc_flags & STAMPS;
+    fill(&cq->pub_ex);
+    atomic_fetch_add(&iw_context(context)->users, 1);
+    return &cq->pub_ex;
+}
+
+int op_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+    (void)context;
+    values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
+    if (values->comp_mask)
+        clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+    return 0;
+}
