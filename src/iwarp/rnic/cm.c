@@ -16,12 +16,6 @@
 #define RTR_MS    10000
 #define SETTLE_MS 10 /* initiator: siw overlooks FPDUs that come right behind its Reply */
 
-struct pending_event {
-    struct list link;
-    struct iw_cm_event event;
-    uint8_t pd[MPA_START_PD_MAX];
-};
-
 /* ---- life ---- */
 
 struct iw_cm *iw_cm_new(void)
@@ -85,12 +79,13 @@ bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to)
 
 /* ---- events ---- */
 
-/** Frees an event that was delivered, or never will be; a request that nobody took goes with it. */
-static void event_done(struct pending_event *p, bool taken)
+/** An event was delivered, or never will be; a request that nobody took goes with it. */
+static void event_done(struct iw_cm_pending *p, bool taken)
 {
+    struct iw_cm *subject = p->subject;
     if (p->event.type == IW_CM_CONNECT_REQUEST && !taken)
         iw_cm_destroy(p->event.request);
-    free(p);
+    iw_cm_put(subject);
 }
 
 /** Delivers what is queued, in order, unless another thread is at it. cm.lock is held. */
@@ -102,7 +97,7 @@ static void deliver_locked(struct iw_cm *cm)
     cm->delivering = true;
     cm->deliverer = pthread_self();
     while (cm->handler && !list_empty(&cm->events)) {
-        struct pending_event *p = container_of(list_pop(&cm->events), struct pending_event, link);
+        struct iw_cm_pending *p = container_of(list_pop(&cm->events), struct iw_cm_pending, link);
         iw_cm_handler *handler = cm->handler;
         void *owner = cm->owner;
         lock_put(&cm->lock);
@@ -113,15 +108,12 @@ static void deliver_locked(struct iw_cm *cm)
     pthread_cond_broadcast(&cm->idle);
 }
 
-int iw_cm_raise(struct iw_cm *cm, const struct iw_cm_event *event)
+void iw_cm_raise(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,
+                 const struct iw_cm_event *event)
 {
-    struct pending_event *p = malloc(sizeof(*p));
-    if (!p)
-        return ENOMEM;
+    iw_cm_get(subject);
+    p->subject = subject;
     p->event = *event;
-    if (event->private_data_len)
-        memcpy(p->pd, event->private_data, event->private_data_len);
-    p->event.private_data = event->private_data_len ? p->pd : NULL;
     lock_get(&cm->lock);
     bool wanted = cm->handler != NULL;
     if (wanted) {
@@ -131,7 +123,11 @@ int iw_cm_raise(struct iw_cm *cm, const struct iw_cm_event *event)
     lock_put(&cm->lock);
     if (!wanted)
         event_done(p, false);
-    return 0;
+}
+
+static void raise_ended(struct iw_cm *cm)
+{
+    iw_cm_raise(cm, cm, &cm->ended, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
 }
 
 static uint8_t depth8(uint16_t d)
@@ -147,15 +143,18 @@ void iw_cm_established(struct iw_cm *cm)
         .initiator_depth = depth8(n->result.ord),
         .responder_resources = depth8(n->result.ird),
     };
-    if (n->initiator) {
+    if (n->initiator && n->peer.pd_len) {
         ev.private_data = n->peer.pd;
         ev.private_data_len = n->peer.pd_len;
     }
-    iw_cm_raise(cm, &ev);
+    iw_cm_raise(cm, cm, &cm->outcome, &ev);
     lock_get(&cm->lock);
-    bool unwanted = cm->destroyed;
+    cm->told = true;
+    bool end_waits = cm->end_waits, unwanted = cm->destroyed;
     lock_put(&cm->lock);
-    if (unwanted)
+    if (end_waits)
+        raise_ended(cm);
+    else if (unwanted)
         iw_cm_disconnect(cm);
 }
 
@@ -234,6 +233,7 @@ static void ready(struct iw_source *s, uint32_t events)
         break;
     case IW_CM_S_IDLE:
     case IW_CM_S_BOUND:
+    case IW_CM_S_RETRY:
     case IW_CM_S_ACCEPTED:
     case IW_CM_S_ESTABLISHED:
     case IW_CM_S_CLOSED:
@@ -283,10 +283,9 @@ static void expired(struct iw_timer *t)
         if (!qp) {
             if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
                 iw_cm_release(cm, false);
-        } else if (!cm->released) {
-            cm->released = true;
+        } else if (!atomic_exchange(&cm->released, true)) {
             iw_qp_release(qp);
-            if (cm->closing)
+            if (atomic_load(&cm->closing))
                 iw_cm_set_timer(cm, CLOSE_MS);
         } else {
             iw_qp_expired(qp);
@@ -355,8 +354,9 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 void iw_cm_wait_first(struct iw_cm *cm)
 {
     const struct mpa_nego *n = cm->nego;
-    cm->released = n->initiator && n->result.ext;
-    if (!cm->released)
+    bool at_once = n->initiator && n->result.ext;
+    atomic_store(&cm->released, at_once);
+    if (!at_once)
         iw_cm_set_timer(cm, n->initiator ? SETTLE_MS : n->result.p2p ? RTR_MS : GRACE_MS);
 }
 
@@ -371,13 +371,22 @@ static struct iw_cm *cm_of(struct iw_qp *qp)
     return cm;
 }
 
+/** Once; behind ESTABLISHED if that is on its way. */
 static void raise_disconnected(struct iw_cm *cm)
 {
-    if (!iw_cm_move(cm, IW_CM_S_ESTABLISHED, IW_CM_S_CLOSING) &&
-        !iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_CLOSING))
-        return;
-    iw_cm_set_timer(cm, CLOSE_MS);
-    iw_cm_raise(cm, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
+    lock_get(&cm->lock);
+    bool was_up = cm->state == IW_CM_S_ESTABLISHED;
+    bool mine = was_up || cm->state == IW_CM_S_ACCEPTED;
+    bool now = mine && (cm->told || !was_up);
+    if (mine) {
+        cm->state = IW_CM_S_CLOSING;
+        cm->end_waits = !now;
+    }
+    lock_put(&cm->lock);
+    if (mine)
+        iw_cm_set_timer(cm, CLOSE_MS);
+    if (now)
+        raise_ended(cm);
 }
 
 void iw_cm_news(struct iw_qp *qp, unsigned news)
@@ -385,15 +394,15 @@ void iw_cm_news(struct iw_qp *qp, unsigned news)
     struct iw_cm *cm = cm_of(qp);
     if (!cm)
         return;
-    if ((news & IW_QP_NEWS_READY) && !cm->released) {
-        cm->released = true;
+    if ((news & IW_QP_NEWS_READY) && !atomic_exchange(&cm->released, true)) {
         iw_timer_cancel(&cm->timer);
         if (iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
             iw_cm_established(cm);
     }
     if (news & IW_QP_NEWS_FIN_HELD)
         iw_cm_set_timer(cm, CLOSE_MS);
-    if (news & IW_QP_NEWS_DISCONNECTED)
+    /* The thread with the news of the disconnection may be behind the one with that of the end. */
+    if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED))
         raise_disconnected(cm);
     if ((news & IW_QP_NEWS_CLOSED) && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
         iw_cm_release(cm, news & IW_QP_NEWS_RESET);
@@ -407,21 +416,28 @@ static void wait_sent(struct iw_qp *qp)
         iw_engine_poll(0);
 }
 
+static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)
+{
+    iw_qp_close(qp, false);
+    wait_sent(qp);
+    if (take_qp(cm))
+        iw_qp_unlink(qp);
+    raise_disconnected(cm);
+    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+}
+
 void iw_cm_qp_leaves(struct iw_qp *qp)
 {
-    struct iw_cm *cm = cm_of(qp);
-    if (cm && qp->was_linked) {
-        iw_qp_close(qp, false);
-        wait_sent(qp);
-        if (take_qp(cm))
-            iw_qp_unlink(qp);
-        raise_disconnected(cm);
-        iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
-    } else if (cm) {
-        iw_cm_abandon(cm);
-    }
-    if (cm)
+    struct iw_cm *cm;
+    /* A handshake that is abandoned may link the QP all the same: then it leaves once more. */
+    while ((cm = cm_of(qp))) {
+        if (iw_qp_was_linked(qp))
+            leave_linked(qp, cm);
+        else
+            iw_cm_abandon(cm);
         iw_cm_put(cm);
+        sched_yield();
+    }
     /* A thread that came from the endpoint, or from a failed handshake, may still be inside. */
     while (atomic_load(&qp->pins))
         sched_yield();
@@ -452,9 +468,10 @@ int iw_cm_disconnect(struct iw_cm *cm)
     case IW_CM_S_ACCEPTED:
     case IW_CM_S_ESTABLISHED:
         if (qp) {
-            cm->closing = true;
-            cm->released |= !cm->nego->initiator;
-            if (cm->released)
+            atomic_store(&cm->closing, true);
+            if (!cm->nego->initiator)
+                atomic_store(&cm->released, true);
+            if (atomic_load(&cm->released))
                 iw_cm_set_timer(cm, CLOSE_MS);
             iw_qp_close(qp, false);
         }
@@ -480,7 +497,7 @@ static void forget_handler(struct iw_cm *cm)
     struct list *l;
     while ((l = list_pop(&cm->events))) {
         lock_put(&cm->lock);
-        event_done(container_of(l, struct pending_event, link), false);
+        event_done(container_of(l, struct iw_cm_pending, link), false);
         lock_get(&cm->lock);
     }
     lock_put(&cm->lock);

@@ -30,6 +30,7 @@ struct iw_qp;
     X(LISTEN)                                                                                      \
     X(CONNECTING)   /* TCP */                                                                      \
     X(WAIT_REPLY)   /* MPA Request sent */                                                         \
+    X(RETRY)        /* revision 1: a new socket is being made by the thread that found out */      \
     X(WAIT_REQUEST) /* a listener's child, unknown to the program */                               \
     X(DECISION)     /* CONNECT_REQUEST given to the program */                                     \
     X(ACCEPTED)     /* Reply sent; the first FPDU is waited for */                                 \
@@ -45,6 +46,16 @@ enum iw_cm_state {
 
 #define IW_CM_PD_MAX 255
 
+/**
+ * An event under way. Each endpoint raises each kind at most once, so all of them are its own: an
+ * event is never lost for want of memory.
+ */
+struct iw_cm_pending {
+    struct list link;      /* in the events of the endpoint that hears of it */
+    struct iw_cm *subject; /* whose it is; a reference while it is queued or being delivered */
+    struct iw_cm_event event;
+};
+
 struct iw_cm {
     struct lock lock;
     pthread_cond_t idle; /* no handler runs any more */
@@ -53,9 +64,14 @@ struct iw_cm {
 
     iw_cm_handler *handler; /* NULL: destroyed, or nobody took the child */
     void *owner;
-    struct list events; /* struct pending_event */
+    struct list events; /* struct iw_cm_pending */
     bool delivering;
     pthread_t deliverer;
+    struct iw_cm_pending asked;   /* CONNECT_REQUEST, for the listener */
+    struct iw_cm_pending outcome; /* of the handshake */
+    struct iw_cm_pending ended;   /* DISCONNECTED */
+    bool told;                    /* outcome is queued: ended may follow */
+    bool end_waits;               /* ended is due as soon as outcome is queued */
 
     int fd;                    /* -1: none */
     struct iwc_stream_tcp tcp; /* owns fd once connected */
@@ -72,8 +88,9 @@ struct iw_cm {
     bool watched;           /* the source holds a reference */
     bool busy;              /* CONNECTING: a thread has taken the sending of the Request */
     bool peer_gone;         /* DECISION: found out before the program decided */
-    bool closing;           /* iw_cm_disconnect() was called */
-    bool released;          /* the hold of our first FPDU is over */
+    bool abandoned;         /* RETRY: nobody waits for the outcome any more */
+    atomic_bool closing;    /* iw_cm_disconnect() was called */
+    atomic_bool released;   /* the hold of our first FPDU is over */
 
     /* active side, for a second attempt with revision 1 */
     struct sockaddr_storage dst;
@@ -103,11 +120,13 @@ void iw_cm_put(struct iw_cm *cm);
 bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to);
 
 /**
- * Queues an event, private data copied, and delivers what is queued. A CONNECT_REQUEST that the
- * handler does not take is destroyed.
- * @return 0 or ENOMEM
+ * Queues an event of @p subject for the handler of @p cm, and delivers what is queued. A
+ * CONNECT_REQUEST that the handler does not take is destroyed.
+ * @param p      the place of this kind of event in subject
+ * @param event  its private data is that of subject->nego
  */
-int iw_cm_raise(struct iw_cm *cm, const struct iw_cm_event *event);
+void iw_cm_raise(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,
+                 const struct iw_cm_event *event);
 
 /** Removes source and timer, closes the socket, frees the handshake, state CLOSED. */
 void iw_cm_release(struct iw_cm *cm, bool reset);

@@ -18,8 +18,6 @@
 
 #define REPLY_MS 10000
 
-static void fail(struct iw_cm *cm, int status);
-
 static enum iw_cm_event_type outcome(int status)
 {
     switch (-status) {
@@ -35,18 +33,34 @@ static enum iw_cm_event_type outcome(int status)
     }
 }
 
-/** Begins the TCP connection. @return 0 or a negative errno; a refusal is an event that follows */
-static int tcp_connect(struct iw_cm *cm)
+/** Begins the TCP connection, and watches it once it has begun. @return 0 or a negative errno */
+static int begin_tcp(struct iw_cm *cm)
 {
     const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
     int r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
-    if (r && r != -EINPROGRESS && r != -ECONNREFUSED)
-        return r;
-    bool refused = r == -ECONNREFUSED;
-    r = iw_cm_watch(cm, refused ? 0 : EPOLLOUT);
-    if (!r && refused)
-        fail(cm, -ECONNREFUSED);
-    return r;
+    return r && r != -EINPROGRESS ? r : iw_cm_watch(cm, EPOLLOUT);
+}
+
+/** Ends the attempt in a state that the caller has moved to CLOSED; raises the outcome. */
+static void finish(struct iw_cm *cm, int status)
+{
+    struct iw_qp *qp = cm->reserved;
+    struct iw_cm_event ev = {.type = outcome(status), .status = status};
+    if (cm->nego->state == MPA_NEGO_REJECTED && cm->nego->peer.pd_len) {
+        ev.private_data = cm->nego->peer.pd;
+        ev.private_data_len = cm->nego->peer.pd_len;
+    }
+    cm->reserved = NULL;
+    if (qp)
+        iw_qp_unreserve(qp, true);
+    iw_cm_raise(cm, cm, &cm->outcome, &ev);
+    iw_cm_release(cm, false);
+}
+
+static void fail(struct iw_cm *cm, int status)
+{
+    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_CLOSED))
+        finish(cm, status);
 }
 
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
@@ -75,7 +89,13 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     if (cm->pd_len)
         memcpy(cm->pd, param->private_data, cm->pd_len);
     memcpy(&cm->dst, dst, iw_cm_addr_len(dst));
-    r = tcp_connect(cm);
+    r = begin_tcp(cm);
+    if (r == -ECONNREFUSED) { /* at once, as over loopback: an event all the same */
+        iw_cm_get(cm);
+        fail(cm, r);
+        iw_cm_put(cm);
+        r = 0;
+    }
     if (r) {
         iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_BOUND);
         cm->nego = NULL;
@@ -86,41 +106,20 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     return r;
 }
 
-/** Ends the attempt in a state that the caller has moved to CLOSED; raises the outcome. */
-static void finish(struct iw_cm *cm, int status)
-{
-    struct iw_qp *qp = cm->reserved;
-    struct iw_cm_event ev = {.type = outcome(status), .status = status};
-    if (cm->nego->state == MPA_NEGO_REJECTED) {
-        ev.private_data = cm->nego->peer.pd;
-        ev.private_data_len = cm->nego->peer.pd_len;
-    }
-    cm->reserved = NULL;
-    if (qp)
-        iw_qp_unreserve(qp, true);
-    iw_cm_raise(cm, &ev);
-    iw_cm_release(cm, false);
-}
-
-static void fail(struct iw_cm *cm, int status)
-{
-    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_CLOSED) ||
-        iw_cm_move(cm, IW_CM_S_WAIT_REPLY, IW_CM_S_CLOSED))
-        finish(cm, status);
-}
-
 void iw_cm_abandon(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
     enum iw_cm_state state = cm->state;
     bool child = state == IW_CM_S_WAIT_REQUEST;
     bool up = state == IW_CM_S_ACCEPTED || state == IW_CM_S_ESTABLISHED || state == IW_CM_S_CLOSING;
-    if (!up)
+    if (state == IW_CM_S_RETRY)
+        cm->abandoned = true; /* the thread that is at it ends the attempt */
+    else if (!up)
         cm->state = IW_CM_S_CLOSED;
     lock_put(&cm->lock);
     if (up)
         iw_cm_disconnect(cm); /* it got established just now */
-    if (up || state == IW_CM_S_CLOSED)
+    if (up || state == IW_CM_S_RETRY || state == IW_CM_S_CLOSED)
         return;
     if (state == IW_CM_S_CONNECTING || state == IW_CM_S_WAIT_REPLY) {
         finish(cm, -ECONNABORTED);
@@ -192,15 +191,16 @@ static void retry(struct iw_cm *cm)
     sys_setsockopt(cm->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     sys_close(cm->fd);
     int fd = iw_cm_socket(local.ss_family, cm);
-    lock_get(&cm->lock);
     cm->fd = fd;
-    cm->state = IW_CM_S_CONNECTING;
-    lock_put(&cm->lock);
     int r = fd < 0 ? fd : (int)sys_bind(fd, (struct sockaddr *)&local, len);
     if (!r)
-        r = tcp_connect(cm);
-    if (r)
-        fail(cm, r);
+        r = begin_tcp(cm);
+    lock_get(&cm->lock);
+    bool abandoned = cm->abandoned;
+    cm->state = r || abandoned ? IW_CM_S_CLOSED : IW_CM_S_CONNECTING;
+    lock_put(&cm->lock);
+    if (r || abandoned)
+        finish(cm, r ? r : -ECONNABORTED);
 }
 
 /** Tells the peer why the agreement failed (RFC 6581 section 8). */
@@ -258,7 +258,7 @@ void iw_cm_reply_ready(struct iw_cm *cm)
     if (state == MPA_NEGO_AGREED)
         cm->state = IW_CM_S_ESTABLISHED;
     else if (state == MPA_NEGO_REJECTED || state == MPA_NEGO_FAILED)
-        cm->state = again ? IW_CM_S_CONNECTING : IW_CM_S_CLOSED;
+        cm->state = again ? IW_CM_S_RETRY : IW_CM_S_CLOSED;
     lock_put(&cm->lock);
 
     if (again) {

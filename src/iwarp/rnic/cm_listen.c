@@ -120,10 +120,10 @@ void iw_cm_orphan(struct iw_cm *cm)
     iw_cm_put(listener);
 }
 
-/** Ends a child that the program does not know. */
-static void drop_child(struct iw_cm *cm)
+/** Ends a child that the program does not know, if it is in state @p from. */
+static void drop_child(struct iw_cm *cm, enum iw_cm_state from)
 {
-    if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
+    if (!iw_cm_move(cm, from, IW_CM_S_CLOSED))
         return;
     iw_cm_orphan(cm);
     iw_cm_release(cm, false);
@@ -146,7 +146,7 @@ void iw_cm_drop_children(struct iw_cm *listener)
         lock_put(&listener->lock);
         if (!child)
             return;
-        drop_child(child);
+        drop_child(child, IW_CM_S_WAIT_REQUEST);
         iw_cm_put(child);
         sched_yield(); /* another thread may be the one that ends it */
     }
@@ -155,10 +155,10 @@ void iw_cm_drop_children(struct iw_cm *listener)
 void iw_cm_request_expired(struct iw_cm *cm)
 {
     iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
-    drop_child(cm);
+    drop_child(cm, IW_CM_S_WAIT_REQUEST);
 }
 
-/** Moves a child from the half-open to the undecided ones. @return false at the backlog's end */
+/** Moves a child, just in DECISION, to the undecided ones. @return false at the backlog's end */
 static bool take_backlog(struct iw_cm *cm)
 {
     struct iw_cm *listener = cm->listener;
@@ -185,7 +185,7 @@ static void raise_request(struct iw_cm *cm)
     const struct mpa_start *peer = &cm->nego->peer;
     struct iw_cm_event ev = {
         .type = IW_CM_CONNECT_REQUEST,
-        .private_data = peer->pd,
+        .private_data = peer->pd_len ? peer->pd : NULL,
         .private_data_len = peer->pd_len,
         /* As the receiver sees them: what it may ask for is what the peer serves. */
         .initiator_depth = depth_seen(peer, peer->ird),
@@ -194,8 +194,7 @@ static void raise_request(struct iw_cm *cm)
     };
     struct iw_cm *listener = cm->listener;
     iw_cm_get(listener);
-    if (iw_cm_raise(listener, &ev))
-        iw_cm_destroy(cm);
+    iw_cm_raise(listener, cm, &cm->asked, &ev);
     iw_cm_put(listener);
 }
 
@@ -214,15 +213,18 @@ void iw_cm_request_ready(struct iw_cm *cm)
     else if (r != -EAGAIN)
         mpa_nego_closed(n);
     enum mpa_nego_state state = n->state;
+    if (state == MPA_NEGO_WAIT_DECISION)
+        cm->state = IW_CM_S_DECISION;
     lock_put(&cm->lock);
 
-    if (state == MPA_NEGO_FAILED || (state == MPA_NEGO_WAIT_DECISION && !take_backlog(cm))) {
+    if (state == MPA_NEGO_FAILED) {
         if (r > 0)
-            iw_log(IW_LOG_WARN, "connection dropped: %s",
-                   state == MPA_NEGO_FAILED ? iw_err_info(n->error)->text : "backlog is full");
-        drop_child(cm);
-    } else if (state == MPA_NEGO_WAIT_DECISION &&
-               iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_DECISION)) {
+            iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
+        drop_child(cm, IW_CM_S_WAIT_REQUEST);
+    } else if (state == MPA_NEGO_WAIT_DECISION && !take_backlog(cm)) {
+        iw_log(IW_LOG_WARN, "connection dropped: backlog is full");
+        drop_child(cm, IW_CM_S_DECISION);
+    } else if (state == MPA_NEGO_WAIT_DECISION) {
         iw_timer_cancel(&cm->timer);
         /* The peer may not send before the Reply: only its going away is of interest. */
         iw_source_want(&cm->source, EPOLLRDHUP);
@@ -236,10 +238,10 @@ void iw_cm_decision_ready(struct iw_cm *cm, uint32_t events)
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
         return;
     lock_get(&cm->lock);
-    cm->peer_gone = cm->state == IW_CM_S_DECISION;
+    bool undecided = cm->state == IW_CM_S_DECISION;
+    cm->peer_gone |= undecided;
     lock_put(&cm->lock);
-    iw_source_want(&cm->source, 0);
-    if (cm->peer_gone)
+    if (undecided)
         iw_source_del(&cm->source);
 }
 
@@ -260,6 +262,30 @@ static int begin_decision(struct iw_cm *cm, enum iw_cm_state next)
     return r;
 }
 
+/** The program said yes; state ACCEPTED. */
+static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *param)
+{
+    struct mpa_nego *n = cm->nego;
+    cm->reserved = qp;
+    int r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth,
+                            param->private_data, param->private_data_len);
+    if (!r)
+        r = iw_cm_link(cm, NULL, 0);
+    if (!r)
+        r = iw_cm_send_frame(cm);
+    if (r) {
+        if (cm->reserved)
+            iw_qp_unreserve(qp, true);
+        iw_cm_release(cm, true);
+        return r;
+    }
+    iw_cm_wait_first(cm);
+    if (!n->result.p2p && iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
+        iw_cm_established(cm);
+    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+    return 0;
+}
+
 int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
 {
     struct iw_qp *qp = iw_cm_param_qp(param);
@@ -273,25 +299,10 @@ int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
         iw_qp_unreserve(qp, false);
         return r;
     }
-    struct mpa_nego *n = cm->nego;
-    cm->reserved = qp;
-    r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth, param->private_data,
-                        param->private_data_len);
-    if (!r)
-        r = iw_cm_link(cm, NULL, 0);
-    if (!r)
-        r = iw_cm_send_frame(cm);
-    if (r) {
-        if (cm->reserved)
-            iw_qp_unreserve(qp, true);
-        iw_cm_release(cm, true);
-        return r;
-    }
-    if (!n->result.p2p && iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
-        iw_cm_established(cm);
-    iw_cm_wait_first(cm);
-    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
-    return 0;
+    iw_cm_get(cm); /* another thread may end what it is told of */
+    r = answer(cm, qp, param);
+    iw_cm_put(cm);
+    return r;
 }
 
 int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)

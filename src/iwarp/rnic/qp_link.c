@@ -143,6 +143,14 @@ void iw_qp_expired(struct iw_qp *qp)
     iw_wakes_fire(&w);
 }
 
+bool iw_qp_was_linked(struct iw_qp *qp)
+{
+    lock_get(&qp->sq_lock);
+    bool was = qp->was_linked;
+    lock_put(&qp->sq_lock);
+    return was;
+}
+
 bool iw_qp_closed_enough(struct iw_qp *qp)
 {
     lock_get(&qp->sq_lock);

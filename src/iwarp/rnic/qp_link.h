@@ -51,6 +51,9 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt);
 /** The time limit of the close, or of a FIN behind held Sends, ran out. */
 void iw_qp_expired(struct iw_qp *qp);
 
+/** Whether a stream was ever attached. */
+bool iw_qp_was_linked(struct iw_qp *qp);
+
 /** Whether everything is sent that will be: the stream may be taken away. */
 bool iw_qp_closed_enough(struct iw_qp *qp);
 
