@@ -18,12 +18,12 @@
 static struct {
     struct lock lock;
     bool started;
-    int sockets;  /* epoll set of all sources */
-    int wait_set; /* the thread's: sockets (if watched) and kick */
-    int kick;     /* eventfd, readable while kicked */
-    atomic_bool kicked;
-    bool watched;     /* sockets is switched on in wait_set; under lock */
-    unsigned getters; /* threads blocked on the sockets; under lock */
+    int sockets;        /* epoll set of all sources */
+    int wait_set;       /* the thread's: sockets (if watched) and kick */
+    int kick;           /* eventfd, readable while kicked */
+    atomic_bool kicked; /* a write to kick is due, or done and not read */
+    bool watched;       /* sockets is switched on in wait_set; under lock */
+    unsigned getters;   /* threads blocked on the sockets; under lock */
     pthread_t thread;
     struct iw_dirty *_Atomic dirty;
     _Alignas(64) atomic_uint polls; /* moved by pollers, plain stores */
@@ -225,6 +225,15 @@ static bool lease_renewed(unsigned *seen)
     return moved;
 }
 
+/** Each time that kicked is set has its one write: it is read before kicked can be set again. */
+static void take_kick(void)
+{
+    if (!atomic_load(&engine.kicked))
+        return;
+    iw_eventfd_drain(engine.kick);
+    atomic_exchange(&engine.kicked, false);
+}
+
 static void *engine_main(void *arg)
 {
     (void)arg;
@@ -234,8 +243,7 @@ static void *engine_main(void *arg)
 
     pthread_setname_np(pthread_self(), "anywarp");
     for (;;) {
-        if (atomic_exchange(&engine.kicked, false))
-            iw_eventfd_drain(engine.kick);
+        take_kick();
         int64_t rest = iw_timers_run();
         bool leased = lease_renewed(&seen);
         bool ready = leased && sys_wait_fd(engine.sockets, 0) > 0;
