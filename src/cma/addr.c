@@ -20,7 +20,7 @@ bool cma_afonly(const struct cma_id *id)
     return only;
 }
 
-int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr)
+int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 {
     int r = cma_may(id, CMA_CALL_BIND);
     if (r < 0)
@@ -29,7 +29,10 @@ int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr)
         return -EINVAL;
     if (!cma_port_free(id, addr))
         return -EADDRINUSE;
-    r = iw_cm_bind(id->cm, addr, addr->sa_family == AF_INET6 && cma_afonly(id));
+    if (active)
+        r = iw_cm_bind_active(id->cm, addr);
+    else
+        r = iw_cm_bind(id->cm, addr, addr->sa_family == AF_INET6 && cma_afonly(id));
     if (r < 0)
         return r;
     iw_cm_addresses(id->cm, &id->bound, NULL);
@@ -52,7 +55,7 @@ int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
     int r = cma_may(id, CMA_CALL_BIND);
     if (r == 0 && !cma_addr_any(addr))
         r = cma_device_get(id);
-    if (r == 0 && (r = cma_bind_locked(id, addr)) < 0)
+    if (r == 0 && (r = cma_bind_locked(id, addr, false)) < 0)
         cma_device_put(id);
     if (r == 0)
         pub->route.addr.src_storage = id->bound;
@@ -88,7 +91,7 @@ static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
     int status = cma_source((struct sockaddr *)&from, (struct sockaddr *)dst, &source);
     /* Bound now, not when connecting: the program may ask for the port. */
     if (id->state == CMA_IDLE)
-        r = cma_bind_locked(id, (struct sockaddr *)(status < 0 ? &from : &source));
+        r = cma_bind_locked(id, (struct sockaddr *)(status < 0 ? &from : &source), true);
     if (r < 0) {
         free(event);
         return r;

@@ -243,8 +243,9 @@ int cma_source(const struct sockaddr *src, const struct sockaddr *dst,
 /** Whether an IPv6 wildcard of this id takes no IPv4. */
 bool cma_afonly(const struct cma_id *id);
 
-/** Binds the transport and enters id->bound. Lock held. @return 0 or a negative errno */
-int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr);
+/** Binds the transport, for a connection to be made if @p active, and enters id->bound. Lock held.
+ * @return 0 or a negative errno */
+int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active);
 
 /** Moves an id on with a ROUTE_RESOLVED. Lock held. @return 0 or a negative errno */
 int cma_route_resolved_locked(struct cma_id *id);

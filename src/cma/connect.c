@@ -51,6 +51,15 @@ static int fill_param(struct cma_id *id, const struct rdma_conn_param *conn,
                  &param->initiator_depth);
 }
 
+/* The port may have been changed for one that this connection has to itself. */
+static void note_port(struct cma_id *id)
+{
+    struct sockaddr_storage local;
+    iw_cm_addresses(id->cm, &local, NULL);
+    if (local.ss_family != AF_UNSPEC) /* else it is over already */
+        cma_addr_set_port(&id->pub.route.addr.src_addr, cma_addr_port((struct sockaddr *)&local));
+}
+
 static int connect_locked(struct cma_id *id, const struct rdma_conn_param *conn)
 {
     uint8_t data[CMA_PRIVATE_DATA_MAX];
@@ -80,6 +89,7 @@ static int connect_locked(struct cma_id *id, const struct rdma_conn_param *conn)
         cma_event_unreserve(id);
         return r;
     }
+    note_port(id);
     cma_set_state(id, CMA_CALL_CONNECT);
     return 0;
 }

@@ -16,7 +16,7 @@ static int listen_locked(struct cma_id *id, int backlog)
     if (id->state == CMA_IDLE) {
         struct sockaddr_storage any;
         cma_addr_wildcard(AF_INET, &any);
-        r = cma_bind_locked(id, (struct sockaddr *)&any);
+        r = cma_bind_locked(id, (struct sockaddr *)&any, false);
         if (r < 0)
             return r;
     }

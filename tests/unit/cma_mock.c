@@ -108,6 +108,11 @@ int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
     return 0;
 }
 
+int iw_cm_bind_active(struct iw_cm *cm, const struct sockaddr *addr)
+{
+    return iw_cm_bind(cm, addr, false);
+}
+
 int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
 {
     cm->tos = tos;

@@ -79,6 +79,8 @@ struct iw_cm {
     struct iw_timer timer;
     uint8_t tos;
     bool tos_set;
+    bool afonly;   /* IPv6: no IPv4 */
+    bool any_port; /* active side: the port was ours to choose, another will do */
     bool same_host;
 
     struct mpa_nego *nego;  /* during the handshake */
@@ -176,6 +178,9 @@ void iw_cm_abandon(struct iw_cm *cm);
 int iw_cm_socket(int family, const struct iw_cm *cm);
 /** Moves a descriptor above 1023, where select() of the program has no use for it. */
 int iw_cm_fd_high(int fd);
+/** A fresh socket in place of the present one. The caller owns the state.
+ * @return 0 or a negative errno */
+int iw_cm_rebind(struct iw_cm *cm, bool other_port);
 /** Options of a connected socket: keepalive, user time-out. */
 void iw_cm_socket_connected(int fd);
 void iw_cm_socket_tos(int fd, uint8_t tos);

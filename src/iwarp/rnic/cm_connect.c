@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_MS 10000
+#define REPLY_MS      10000
+#define CONNECT_TRIES 16 /* local ports, if that one is taken for this very peer */
 
 static enum iw_cm_event_type outcome(int status)
 {
@@ -38,6 +39,11 @@ static int begin_tcp(struct iw_cm *cm)
 {
     const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
     int r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+    for (int i = 0; i < CONNECT_TRIES && r == -EADDRNOTAVAIL && cm->any_port; i++) {
+        r = iw_cm_rebind(cm, true);
+        if (!r)
+            r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+    }
     return r && r != -EINPROGRESS ? r : iw_cm_watch(cm, EPOLLOUT);
 }
 
@@ -180,19 +186,11 @@ void iw_cm_connect_ready(struct iw_cm *cm)
 /** A new socket with revision 1, once, for a peer that hung up on revision 2 without a word. */
 static void retry(struct iw_cm *cm)
 {
-    struct sockaddr_storage local = {0};
-    socklen_t len = sizeof(local);
-    struct linger reset = {.l_onoff = 1};
     cm->retried = true;
     cm->busy = false;
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
-    sys_getsockname(cm->fd, (struct sockaddr *)&local, &len);
-    sys_setsockopt(cm->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    sys_close(cm->fd);
-    int fd = iw_cm_socket(local.ss_family, cm);
-    cm->fd = fd;
-    int r = fd < 0 ? fd : (int)sys_bind(fd, (struct sockaddr *)&local, len);
+    int r = iw_cm_rebind(cm, false);
     if (!r)
         r = begin_tcp(cm);
     lock_get(&cm->lock);

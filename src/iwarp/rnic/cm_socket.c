@@ -3,6 +3,7 @@
 
 #include "common/sys.h"
 #include "rnic/conf.h"
+#include "rnic/ephemeral.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,6 +15,7 @@
 #define KEEP_INTERVAL_S 10
 #define KEEP_COUNT      6
 #define USER_TIMEOUT_MS 60000 /* unacknowledged data this old: the peer is dead */
+#define PORT_TRIES      64    /* ports of other programs to pass over */
 
 static void set_int(int fd, int level, int name, int value)
 {
@@ -37,6 +39,8 @@ int iw_cm_socket(int family, const struct iw_cm *cm)
         return (int)fd;
     fd = iw_cm_fd_high((int)fd);
     set_int((int)fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (family == AF_INET6)
+        set_int((int)fd, IPPROTO_IPV6, IPV6_V6ONLY, cm->afonly);
     if (conf->congestion[0])
         sys_setsockopt((int)fd, IPPROTO_TCP, TCP_CONGESTION, conf->congestion,
                        (socklen_t)strlen(conf->congestion));
@@ -83,27 +87,82 @@ int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
     return 0;
 }
 
-int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
+/** Binds to a port of our choice, or else of the kernel's. */
+static int bind_ephemeral(int fd, struct sockaddr_storage *addr)
 {
+    struct sockaddr *to = (struct sockaddr *)addr;
+    socklen_t len = iw_cm_addr_len(to);
+    for (int i = 0; i < PORT_TRIES; i++) {
+        /* The port stands at the same place in both families. */
+        ((struct sockaddr_in *)addr)->sin_port = htons(iw_ephemeral_port());
+        int r = (int)sys_bind(fd, to, len);
+        if (r != -EADDRINUSE)
+            return r;
+    }
+    ((struct sockaddr_in *)addr)->sin_port = 0;
+    return (int)sys_bind(fd, to, len);
+}
+
+static int bind_locked(struct iw_cm *cm, const struct sockaddr *addr, bool afonly, bool ephemeral)
+{
+    struct sockaddr_storage local = {0};
     socklen_t len = iw_cm_addr_len(addr);
+    assert_held(&cm->lock);
     if (!len)
         return -EAFNOSUPPORT;
-    lock_get(&cm->lock);
-    int r = cm->state == IW_CM_S_IDLE ? iw_cm_socket(addr->sa_family, cm) : -EINVAL;
-    int fd = r;
-    if (r >= 0) {
-        if (addr->sa_family == AF_INET6)
-            set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, afonly);
-        r = (int)sys_bind(fd, addr, len);
-        if (r < 0) {
-            sys_close(fd);
-        } else {
-            cm->fd = fd;
-            cm->state = IW_CM_S_BOUND;
-        }
+    if (cm->state != IW_CM_S_IDLE)
+        return -EINVAL;
+    memcpy(&local, addr, len);
+    cm->afonly = afonly;
+    int fd = iw_cm_socket(addr->sa_family, cm);
+    if (fd < 0)
+        return fd;
+    cm->any_port = ephemeral && !((struct sockaddr_in *)&local)->sin_port;
+    int r = cm->any_port ? bind_ephemeral(fd, &local) : (int)sys_bind(fd, addr, len);
+    if (r < 0) {
+        sys_close(fd);
+        return r;
     }
+    cm->fd = fd;
+    cm->state = IW_CM_S_BOUND;
+    return 0;
+}
+
+int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
+{
+    lock_get(&cm->lock);
+    int r = bind_locked(cm, addr, afonly, false);
     lock_put(&cm->lock);
-    return r < 0 ? r : 0;
+    return r;
+}
+
+int iw_cm_bind_active(struct iw_cm *cm, const struct sockaddr *addr)
+{
+    lock_get(&cm->lock);
+    int r = bind_locked(cm, addr, false, true);
+    lock_put(&cm->lock);
+    return r;
+}
+
+int iw_cm_rebind(struct iw_cm *cm, bool other_port)
+{
+    struct sockaddr_storage local = {0};
+    socklen_t len = sizeof(local);
+    int r = (int)sys_getsockname(cm->fd, (struct sockaddr *)&local, &len);
+    if (r < 0)
+        return r;
+    int fd = iw_cm_socket(local.ss_family, cm);
+    if (fd < 0)
+        return fd;
+    r = other_port ? bind_ephemeral(fd, &local) : (int)sys_bind(fd, (struct sockaddr *)&local, len);
+    lock_get(&cm->lock);
+    int old = cm->fd;
+    cm->fd = fd;
+    lock_put(&cm->lock);
+    struct linger reset = {.l_onoff = 1}; /* or its TIME-WAIT would be in the way */
+    sys_setsockopt(old, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    sys_close(old);
+    return r;
 }
 
 void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,

@@ -74,6 +74,12 @@ IW_CM_EXPORT void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, vo
  */
 IW_CM_EXPORT int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly);
 
+/**
+ * The same for an endpoint that is going to connect: port 0 is one that only the whole connection
+ * has to itself, and iw_cm_connect() takes another if a connection of this kind exists.
+ */
+IW_CM_EXPORT int iw_cm_bind_active(struct iw_cm *cm, const struct sockaddr *addr);
+
 /** IP_TOS or IPV6_TCLASS of the socket; before bind it is kept for it. Children inherit it. */
 IW_CM_EXPORT int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos);
 
