@@ -6,7 +6,9 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <malloc.h>
+#include <net/if.h>
 #include <rdma/rdma_cma.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,12 +248,26 @@ static struct {
     pid_t peer;
     int in, out;
     uint16_t port;
+    int sequential; /* connections of a round */
 } active;
+
+/** A loopback of our own, as each connection keeps a port for a minute. @return 0 or -1 */
+static int own_network(void)
+{
+    if (unshare(CLONE_NEWNET))
+        return -1;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    int r = ioctl(fd, SIOCSIFFLAGS, &lo);
+    close(fd);
+    return r;
+}
 
 static int start(void **state)
 {
     int to[2], from[2];
     (void)state;
+    active.sequential = own_network() ? SEQUENTIAL / 10 : SEQUENTIAL;
     if (pipe(to) || pipe(from))
         return -1;
     active.peer = fork();
@@ -373,8 +391,9 @@ static void nothing_is_left_over(void **state)
     settle();
     struct holdings mine = holdings(), theirs = ask_holdings();
     for (int round = 0; round < ROUNDS; round++) {
-        one_after_another(SEQUENTIAL);
+        one_after_another(active.sequential);
         settle();
+        print_message("%d connections\n", active.sequential);
         compare("active", mine, holdings());
         compare("passive", theirs, ask_holdings());
     }

@@ -87,7 +87,7 @@ int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
     return 0;
 }
 
-/** Binds to a port of our choice, or else of the kernel's. */
+/** Binds to a port of our choice, or else of the kernel's, which may find none in a busy minute. */
 static int bind_ephemeral(int fd, struct sockaddr_storage *addr)
 {
     struct sockaddr *to = (struct sockaddr *)addr;
@@ -117,8 +117,11 @@ static int bind_locked(struct iw_cm *cm, const struct sockaddr *addr, bool afonl
     int fd = iw_cm_socket(addr->sa_family, cm);
     if (fd < 0)
         return fd;
-    cm->any_port = ephemeral && !((struct sockaddr_in *)&local)->sin_port;
-    int r = cm->any_port ? bind_ephemeral(fd, &local) : (int)sys_bind(fd, addr, len);
+    bool any = !((struct sockaddr_in *)&local)->sin_port;
+    cm->any_port = ephemeral && any;
+    int r = cm->any_port ? -EADDRINUSE : (int)sys_bind(fd, addr, len);
+    if (any && r == -EADDRINUSE)
+        r = bind_ephemeral(fd, &local);
     if (r < 0) {
         sys_close(fd);
         return r;
