@@ -447,6 +447,9 @@ void iw_cm_qp_leaves(struct iw_qp *qp)
 
 struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param)
 {
+    if (param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH ||
+        param->private_data_len > IW_CM_PRIVATE_DATA_MAX)
+        return NULL;
     if (param->qp)
         return iw_qp(param->qp);
     return param->ctx ? iw_qp_find(param->ctx, param->qp_num) : NULL;

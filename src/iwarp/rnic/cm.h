@@ -44,8 +44,6 @@ enum iw_cm_state {
 #undef X
 };
 
-#define IW_CM_PD_MAX 255
-
 /**
  * An event under way. Each endpoint raises each kind at most once, so all of them are its own: an
  * event is never lost for want of memory.
@@ -99,7 +97,7 @@ struct iw_cm {
     bool retried;
     uint8_t depth[2]; /* initiator_depth, responder_resources */
     uint8_t pd_len;
-    uint8_t pd[IW_CM_PD_MAX];
+    uint8_t pd[IW_CM_PRIVATE_DATA_MAX];
 
     /* listener */
     int backlog;
@@ -142,7 +140,7 @@ void iw_cm_news(struct iw_qp *qp, unsigned news);
 /** The QP is going to be freed: what was posted goes out (1 s), the endpoint drains on its own. */
 void iw_cm_qp_leaves(struct iw_qp *qp);
 
-/** The QP of @p param for a new connection. @return NULL if there is none */
+/** The QP of @p param for a new connection. @return NULL if there is none, or a limit is passed */
 struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
 
 /** Adds the socket to the engine; the source holds a reference. @return 0 or a negative errno */

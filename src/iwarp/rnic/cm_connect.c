@@ -72,8 +72,7 @@ static void fail(struct iw_cm *cm, int status)
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
 {
     struct iw_qp *qp = iw_cm_param_qp(param);
-    if (!qp || !iw_cm_addr_len(dst) || param->initiator_depth > IW_MAX_DEPTH ||
-        param->responder_resources > IW_MAX_DEPTH)
+    if (!qp || !iw_cm_addr_len(dst))
         return -EINVAL;
     struct mpa_nego *nego = calloc(1, sizeof(*nego));
     if (!nego)

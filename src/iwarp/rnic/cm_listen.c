@@ -120,10 +120,10 @@ void iw_cm_orphan(struct iw_cm *cm)
     iw_cm_put(listener);
 }
 
-/** Ends a child that the program does not know, if it is in state @p from. */
-static void drop_child(struct iw_cm *cm, enum iw_cm_state from)
+/** Ends a child without a whole Request. */
+static void drop_child(struct iw_cm *cm)
 {
-    if (!iw_cm_move(cm, from, IW_CM_S_CLOSED))
+    if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
         return;
     iw_cm_orphan(cm);
     iw_cm_release(cm, false);
@@ -146,7 +146,7 @@ void iw_cm_drop_children(struct iw_cm *listener)
         lock_put(&listener->lock);
         if (!child)
             return;
-        drop_child(child, IW_CM_S_WAIT_REQUEST);
+        drop_child(child);
         iw_cm_put(child);
         sched_yield(); /* another thread may be the one that ends it */
     }
@@ -155,7 +155,7 @@ void iw_cm_drop_children(struct iw_cm *listener)
 void iw_cm_request_expired(struct iw_cm *cm)
 {
     iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
-    drop_child(cm, IW_CM_S_WAIT_REQUEST);
+    drop_child(cm);
 }
 
 /** Moves a child, just in DECISION, to the undecided ones. @return false at the backlog's end */
@@ -220,10 +220,10 @@ void iw_cm_request_ready(struct iw_cm *cm)
     if (state == MPA_NEGO_FAILED) {
         if (r > 0)
             iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
-        drop_child(cm, IW_CM_S_WAIT_REQUEST);
+        drop_child(cm);
     } else if (state == MPA_NEGO_WAIT_DECISION && !take_backlog(cm)) {
-        iw_log(IW_LOG_WARN, "connection dropped: backlog is full");
-        drop_child(cm, IW_CM_S_DECISION);
+        iw_log(IW_LOG_WARN, "connection refused: backlog is full");
+        iw_cm_destroy(cm); /* with a Reply, so that it does not try revision 1 */
     } else if (state == MPA_NEGO_WAIT_DECISION) {
         iw_timer_cancel(&cm->timer);
         /* The peer may not send before the Reply: only its going away is of interest. */
@@ -289,7 +289,7 @@ static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *
 int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
 {
     struct iw_qp *qp = iw_cm_param_qp(param);
-    if (!qp || param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH)
+    if (!qp)
         return -EINVAL;
     int r = iw_qp_reserve(qp, cm);
     if (r)
@@ -307,7 +307,7 @@ int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
 
 int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
 {
-    int r = begin_decision(cm, IW_CM_S_CLOSING);
+    int r = len > IW_CM_PRIVATE_DATA_MAX ? -EINVAL : begin_decision(cm, IW_CM_S_CLOSING);
     if (r == -ECONNRESET)
         return 0;
     if (r)

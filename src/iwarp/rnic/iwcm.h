@@ -50,6 +50,9 @@ struct iw_cm_event {
  */
 typedef int iw_cm_handler(void *owner, const struct iw_cm_event *event);
 
+/* More than this makes the kernel's Soft-iWARP count its 8-bit lengths round. */
+#define IW_CM_PRIVATE_DATA_MAX 251
+
 struct iw_cm_param {
     const void *private_data;
     uint8_t private_data_len;
@@ -100,7 +103,7 @@ IW_CM_EXPORT int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst,
  */
 IW_CM_EXPORT int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param);
 
-/** @return -EINVAL if this is no unanswered CONNECT_REQUEST, or len is over 251 */
+/** @return -EINVAL if this is no unanswered CONNECT_REQUEST, or @p len is over its limit */
 IW_CM_EXPORT int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len);
 
 /**
