@@ -260,6 +260,27 @@ static void headers_from_error(void **state)
     }
 }
 
+/** The words of a vector, cut off at any size. */
+static void in_words(void **state)
+{
+    static const char whole[] = "RDMAP, Remote Protection Error, Access rights violation (0/1/02), "
+                                "about the RDMA Read Request, MSN ";
+    struct terminate t;
+    char text[256], guard[256];
+    (void)state;
+    assert_true(terminate_decode(WORD(V17), LEN(V17), &t));
+    terminate_describe(&t, text, sizeof(text));
+    assert_memory_equal(text, whole, strlen(whole));
+    size_t len = strlen(text);
+    for (size_t size = 1; size <= len + 1; size++) {
+        memset(guard, '#', sizeof(guard));
+        terminate_describe(&t, guard, size);
+        assert_memory_equal(guard, text, size - 1);
+        assert_int_equal(guard[size - 1], 0);
+        assert_int_equal(guard[size], '#');
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +292,7 @@ int main(void)
         cmocka_unit_test(odd_header_bits),
         cmocka_unit_test(from_error),
         cmocka_unit_test(headers_from_error),
+        cmocka_unit_test(in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,10 +157,16 @@ static bool legal_ulpdu(uint32_t ulpdu)
     return ulpdu >= FPDU_ULPDU_MIN && ulpdu <= FPDU_ULPDU_MAX;
 }
 
-static bool crc_good(const uint8_t *p, uint32_t size)
+static bool crc_good(struct iwc_rx *rx, const uint8_t *p, uint32_t size)
 {
     uint32_t covered = size - FPDU_CRC_FIELD;
-    return crc32c_done(crc32c_add(CRC32C_INIT, p, covered)) == get_le32(p + covered);
+    uint32_t good = crc32c_done(crc32c_add(CRC32C_INIT, p, covered));
+    uint32_t received = get_le32(p + covered);
+    if (good == received)
+        return true;
+    rx->good_crc = good;
+    rx->bad_crc = received;
+    return false;
 }
 
 /** One whole FPDU of @p size bytes. An error that belongs to a segment leaves it in rx->bad. */
@@ -168,8 +174,10 @@ static int take_fpdu(struct iwc_rx *rx, const uint8_t *p, uint32_t ulpdu, uint32
 {
     struct ddp_seg seg;
 
-    if (rx->crc && !crc_good(p, size))
+    if (rx->crc && !crc_good(rx, p, size)) {
+        rx->bad_ulpdu_len = ulpdu;
         return IW_ERR_CRC;
+    }
     int r = ddp_decode(p + FPDU_LEN_FIELD, ulpdu, &seg);
     if (r == IW_OK && rdmap_ops[seg.opcode].extension && !rx->ext)
         r = IW_ERR_OPCODE;
@@ -191,6 +199,7 @@ enum iwc_rx_status iwc_rx_input(struct iwc_rx *rx, const uint8_t *p, size_t len,
     while (len - off >= FPDU_LEN_FIELD) {
         uint32_t ulpdu = get_be16(p + off);
         if (!legal_ulpdu(ulpdu)) {
+            rx->bad_ulpdu_len = ulpdu;
             r = IW_ERR_FRAMING;
             break;
         }

@@ -56,6 +56,7 @@ struct iwc_rx {
                            the length field, CRC); points into the bytes given to
                            iwc_rx_input() */
     uint32_t bad_ulpdu_len;
+    uint32_t bad_crc, good_crc; /* of an FPDU with a CRC error: received, computed */
 };
 
 void iwc_rx_init(struct iwc_rx *rx, const struct iwc_upcalls *ops, void *up, bool crc, bool ext);
@@ -81,6 +82,12 @@ enum iwc_rx_status {
  */
 enum iwc_rx_status iwc_rx_input(struct iwc_rx *rx, const uint8_t *p, size_t len, size_t *used,
                                 enum iw_err *err);
+
+/**
+ * The fields of what iwc_rx_input() refused with @p err, in words, and what was due instead. The
+ * bytes given to it must still be there.
+ */
+void iwc_rx_describe(const struct iwc_rx *rx, enum iw_err err, char *buf, size_t size);
 
 /**
  * How many bytes, from the start of the partial FPDU at @p p on, its whole length is.

@@ -6,6 +6,7 @@
 #include "conn/tx.h"
 #include "rnic/conf.h"
 #include "rnic/context.h"
+#include "rnic/log.h"
 #include "rnic/pool.h"
 #include "rnic/qp.h"
 #include "rnic/qp_link.h"
@@ -234,6 +235,14 @@ static int failed_status(struct iw_cm *cm)
     }
 }
 
+/** The event has a number only. A peer that hung up is told of by that number alone. */
+static void log_failure(const struct iw_cm *cm)
+{
+    if (cm->nego->error != IW_ERR_LLP_CLOSED)
+        iw_log(IW_LOG_WARN, "QP 0x%06x: connection attempt failed: %s", cm->reserved->pub.qp_num,
+               iw_err_info(cm->nego->error)->text);
+}
+
 void iw_cm_reply_ready(struct iw_cm *cm)
 {
     struct mpa_nego *n = cm->nego;
@@ -271,6 +280,7 @@ void iw_cm_reply_ready(struct iw_cm *cm)
     } else if (state == MPA_NEGO_REJECTED) {
         finish(cm, -ECONNREFUSED);
     } else if (state == MPA_NEGO_FAILED) {
+        log_failure(cm);
         finish(cm, failed_status(cm));
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/place.h"
 
-#include "rnic/qp_fail.h"
+#include "rnic/qp_explain.h"
 
 #include <string.h>
 
@@ -28,7 +28,7 @@ enum iw_err iw_scatter(struct iw_qp *qp, const struct ibv_sge *sge, uint32_t nsg
         enum iw_err err =
             iw_region_check(sge[k].lkey, qp->pd, IW_USE_SCATTER, sge[k].addr + offset, n, &p);
         if (err) {
-            iw_qp_explain(qp, sge[k].lkey, IW_USE_SCATTER, sge[k].addr + offset, n);
+            iw_qp_explain_sge(qp, IW_ERR_LOCAL_SINK, IW_USE_SCATTER, sge, k, nsge, offset, n);
             return IW_ERR_LOCAL_SINK;
         }
         iw_place(p, src, n);

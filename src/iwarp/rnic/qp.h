@@ -5,8 +5,8 @@
  * Files: qp.c life and numbers, qp_state.c the ibv state table, sq.c posting, qp_tx.c transmission,
  * qp_rx.c reception (the upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones,
  * qp_read.c reads and atomics we ask for, qp_answer.c the
- * peer's, qp_held.c early messages, place.c memory, qp_fail.c errors and flush, rq.c receive
- * queues, qp_link.c attach, close and detach of the stream.
+ * peer's, qp_held.c early messages, place.c memory, qp_fail.c errors and flush, qp_explain.c what
+ * the log says of them, rq.c receive queues, qp_link.c attach, close and detach of the stream.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
@@ -212,13 +212,14 @@ struct iw_qp {
     bool was_linked;     /* a QP connects once */
     struct iwc_stream *stream;
     struct iw_source *source;
-    struct iw_cm *cm;      /* gets the news; its reference is the CM's business */
-    bool disconnected;     /* the CM was told */
-    enum iw_err error;     /* the first cause; IW_OK while all is well */
-    bool flushed;          /* everything that was posted has been completed */
-    atomic_bool over;      /* error is set: what still comes in is dropped */
-    atomic_bool explained; /* explanation is written, by whoever was first */
-    char explanation[224]; /* English: keys, ranges, rights; what a peer's Terminate said */
+    struct iw_cm *cm;            /* gets the news; its reference is the CM's business */
+    bool disconnected;           /* the CM was told */
+    enum iw_err error;           /* the first cause; IW_OK while all is well */
+    bool flushed;                /* everything that was posted has been completed */
+    atomic_bool over;            /* error is set: what still comes in is dropped */
+    atomic_bool explained;       /* explanation is written, by whoever was first */
+    enum iw_err explained_error; /* that it is about */
+    char explanation[256];       /* English: keys, ranges, rights; what a peer's Terminate said */
 
     struct lock rx_lock;
     struct iwc_rx rx;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/qp_answer.h"
 
+#include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 
 #define ATOMIC_BYTES sizeof(uint64_t)
@@ -12,7 +13,7 @@ static enum iw_err check(struct iw_qp *qp, uint32_t stag, enum iw_use use, unsig
     if (!err && len && !iw_qp_allows(qp, right))
         err = IW_ERR_READ_ACCESS;
     if (err)
-        iw_qp_explain(qp, stag, use, to, len);
+        iw_qp_explain_access(qp, err, stag, use, to, len);
     return err;
 }
 
@@ -21,10 +22,19 @@ static enum iw_err source(struct iw_qp *qp, const struct rdmap_read_request *r, 
     return check(qp, r->source_stag, IW_USE_READ, IBV_ACCESS_REMOTE_READ, r->source_to, r->size, p);
 }
 
+static bool is_full_locked(struct iw_qp *qp)
+{
+    uint32_t n = qp->ird.tail - qp->ird.head;
+    if (n <= qp->ird.mask)
+        return false;
+    iw_qp_explain(qp, IW_ERR_IRD_EXCEEDED, "%u are outstanding, %u were agreed", n, qp->ird.limit);
+    return true;
+}
+
 static enum iw_err push_locked(struct iw_qp *qp, const struct iw_irq_entry *q)
 {
     assert_held(&qp->sq_lock);
-    if (qp->ird.tail - qp->ird.head > qp->ird.mask)
+    if (is_full_locked(qp))
         return IW_ERR_IRD_EXCEEDED;
     qp->irq[qp->ird.tail++ & qp->ird.mask] = *q;
     qp->work = true;
@@ -55,16 +65,20 @@ static uint64_t apply(const struct rdmap_atomic_request *r, uint64_t *word)
 static enum iw_err atomic_locked(struct iw_qp *qp, const struct rdmap_atomic_request *r)
 {
     uint8_t *p;
-    if (r->aop != RDMAP_AOP_FETCH_ADD && r->aop != RDMAP_AOP_CMP_SWAP)
+    if (r->aop != RDMAP_AOP_FETCH_ADD && r->aop != RDMAP_AOP_CMP_SWAP) {
+        iw_qp_explain(qp, IW_ERR_OPCODE, "atomic operation code %u", r->aop);
         return IW_ERR_OPCODE;
+    }
     enum iw_err err =
         check(qp, r->stag, IW_USE_ATOMIC, IBV_ACCESS_REMOTE_ATOMIC, r->to, ATOMIC_BYTES, &p);
     if (err)
         return err;
-    if ((uintptr_t)p % ATOMIC_BYTES)
+    if ((uintptr_t)p % ATOMIC_BYTES) {
+        iw_qp_explain_access(qp, IW_ERR_ATOMIC_ALIGN, r->stag, IW_USE_ATOMIC, r->to, ATOMIC_BYTES);
         return IW_ERR_ATOMIC_ALIGN;
+    }
     struct iw_irq_entry q = {.is_atomic = true, .atomic.id = r->id};
-    if (qp->ird.tail - qp->ird.head > qp->ird.mask)
+    if (is_full_locked(qp))
         return IW_ERR_IRD_EXCEEDED;
     q.atomic.original = apply(r, (uint64_t *)p);
     return push_locked(qp, &q);

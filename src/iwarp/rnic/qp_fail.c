@@ -3,34 +3,14 @@
 
 #include "rnic/cm.h"
 #include "rnic/context.h"
-#include "rnic/log.h"
+#include "rnic/qp_explain.h"
 #include "rnic/qp_link.h"
 #include "rnic/qp_read.h"
 #include "rnic/qp_recv.h"
 #include "rnic/sq.h"
 #include "rnic/srq.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static void explain(struct iw_qp *qp, const char *text)
-{
-    if (!atomic_exchange(&qp->explained, true))
-        snprintf(qp->explanation, sizeof(qp->explanation), "%s", text);
-}
-
-void iw_qp_explain(struct iw_qp *qp, uint32_t stag, enum iw_use use, uint64_t to, uint64_t len)
-{
-    char text[sizeof(qp->explanation)];
-    iw_region_explain(text, sizeof(text), stag, qp->pd, use, to, len);
-    explain(qp, text);
-}
-
-/** Causes that are no fault: the ends of connections that somebody wanted. */
-static bool orderly(enum iw_err err)
-{
-    return err == IW_ERR_LLP_CLOSED || err == IW_ERR_RDMAP_LOCAL;
-}
 
 static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
 {
@@ -41,8 +21,9 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
     atomic_store(&qp->over, true);
     iw_qp_set_state_locked(qp, IBV_QPS_ERR);
     w->qp = qp;
-    if (!orderly(err))
-        w->async |= 1u << iw_err_info(err)->event;
+    enum iw_event event = iw_err_info(err)->event;
+    if (event != IW_EVENT_NONE)
+        w->async |= 1u << event;
 }
 
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
@@ -84,10 +65,16 @@ void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
 }
 
-void iw_qp_fin_locked(struct iw_qp *qp, bool partial, struct iw_wakes *w)
+void iw_qp_fin_locked(struct iw_qp *qp, uint32_t partial, struct iw_wakes *w)
 {
-    if (partial && qp->close == IWC_CLOSE_OPEN)
-        explain(qp, "in the middle of an FPDU");
+    uint32_t undone = qp->sq.tail - qp->sq.head;
+    if (qp->close == IWC_CLOSE_OPEN && (partial || undone)) {
+        if (partial)
+            iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", partial);
+        else
+            iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it, work is not done");
+        note_locked(qp, IW_ERR_LLP_LOST, w);
+    }
     iw_qp_stop_reading_locked(qp);
     if (qp->close == IWC_CLOSE_PEER_FIN || qp->close == IWC_CLOSE_CLOSED)
         return;
@@ -98,7 +85,10 @@ void iw_qp_fin_locked(struct iw_qp *qp, bool partial, struct iw_wakes *w)
 void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
 {
     if (error)
-        explain(qp, strerrordesc_np(-error));
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s, %s", strerrorname_np(-error),
+                      strerrordesc_np(-error));
+    if (qp->linked)
+        note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
 }
 
@@ -111,15 +101,11 @@ void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
 
 void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *t)
 {
-    enum iw_err err = iw_err_from_terminate(t->layer, t->etype, t->code);
-    const struct iw_err_info *info = iw_err_info(err);
     char text[sizeof(qp->explanation)];
-    snprintf(text, sizeof(text), "layer %u type %u code 0x%02x: %s", t->layer, t->etype, t->code,
-             info->text);
-    explain(qp, text);
+    terminate_describe(t, text, sizeof(text));
+    iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
     lock_get(&qp->sq_lock);
-    if (t->layer == TERM_RDMAP && t->etype)
-        iw_request_blame_locked(qp, (uint8_t)info->status);
+    iw_request_blame_locked(qp, t);
     note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->wakes);
     if (qp->close != IWC_CLOSE_CLOSED)
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->wakes);
@@ -128,22 +114,14 @@ void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *t)
 
 /* ---- settle ---- */
 
-static void log_end(const struct iw_qp *qp)
-{
-    enum iw_log_level level = orderly(qp->error) ? IW_LOG_INFO : IW_LOG_WARN;
-    if (iw_log_on(level))
-        iw_log(level, "QP 0x%06x: %s%s%s", qp->pub.qp_num, iw_err_info(qp->error)->text,
-               qp->explained ? ": " : "", qp->explained ? qp->explanation : "");
-}
-
 void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->rx_lock);
     lock_get(&qp->sq_lock);
     if (qp->error && !qp->flushed) {
         qp->flushed = true;
-        log_end(qp);
         iw_qp_transmit_locked(qp, w); /* the Terminate, and what was cut before it */
+        iw_qp_log_end_locked(qp);
         iw_sq_flush_locked(qp, w);
         iw_recv_flush(qp, w);
     }

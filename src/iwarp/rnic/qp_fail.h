@@ -2,14 +2,15 @@
 /*
  * How a QP ends: the first cause is kept, a Terminate tells the peer, everything posted completes
  * once, the program and the CM get the news.
+ *
+ * The work request at fault has the status of the error table, every other one is flushed, in
+ * posting order; vendor_err of them all is the number of the cause (enum iw_err). One line of the
+ * log tells of it (qp_explain.h).
  */
 #ifndef ANYWARP_RNIC_QP_FAIL_H
 #define ANYWARP_RNIC_QP_FAIL_H
 
 #include "rnic/qp.h"
-
-/** Keeps the facts of a refused access for the log; the first ones win. rx_lock or sq_lock. */
-void iw_qp_explain(struct iw_qp *qp, uint32_t stag, enum iw_use use, uint64_t to, uint64_t len);
 
 /**
  * Whether the QP's own access flags allow the peer this. What the CM sets, 0 or remote write and
@@ -18,7 +19,7 @@ void iw_qp_explain(struct iw_qp *qp, uint32_t stag, enum iw_use use, uint64_t to
 static inline bool iw_qp_allows(const struct iw_qp *qp, unsigned access)
 {
     return qp->access == 0 || qp->access == (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) ||
-           (qp->access & access);
+           (qp->access & access) == access;
 }
 
 /**
@@ -29,8 +30,8 @@ static inline bool iw_qp_allows(const struct iw_qp *qp, unsigned access)
 void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
                        uint32_t ulpdu_len, struct iw_wakes *w);
 
-/** The peer's FIN; @p partial: in the middle of an FPDU. sq_lock. */
-void iw_qp_fin_locked(struct iw_qp *qp, bool partial, struct iw_wakes *w);
+/** The peer's FIN, behind @p partial bytes of an FPDU. sq_lock. */
+void iw_qp_fin_locked(struct iw_qp *qp, uint32_t partial, struct iw_wakes *w);
 /** TCP gave up with the negative errno @p error, 0 if unknown. sq_lock. */
 void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w);
 /** All that can be sent is with TCP: a close that waited for this goes on. sq_lock. */

@@ -5,6 +5,7 @@
 #include "rnic/cm.h"
 #include "rnic/conf.h"
 #include "rnic/pool.h"
+#include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_held.h"
 #include "rnic/qp_read.h"
@@ -35,8 +36,10 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed)
     struct iw_wakes w = {0};
     lock_get(&qp->sq_lock);
     qp->cm = NULL;
-    if (failed)
+    if (failed) {
+        iw_qp_explain(qp, IW_ERR_LLP_CLOSED, "no connection came about");
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
+    }
     lock_put(&qp->sq_lock);
     iw_qp_settle(qp, &w);
     iw_wakes_fire(&w);
@@ -134,7 +137,7 @@ void iw_qp_expired(struct iw_qp *qp)
         iw_held_drop(qp);
     lock_get(&qp->sq_lock);
     if (fin)
-        iw_qp_fin_locked(qp, false, &w);
+        iw_qp_fin_locked(qp, 0, &w);
     if (qp->close != IWC_CLOSE_OPEN)
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_EXPIRED, &w);
     lock_put(&qp->sq_lock);

@@ -2,9 +2,11 @@
 #include "rnic/qp_read.h"
 
 #include "rnic/place.h"
-#include "rnic/qp_fail.h"
+#include "rnic/qp_explain.h"
 #include "rnic/sq.h"
 #include "wire/range.h"
+
+#include <inttypes.h>
 
 void iw_depth_init(struct iw_depth *d, uint32_t limit)
 {
@@ -21,11 +23,15 @@ static enum iw_err check_sink_locked(struct iw_qp *qp, const struct iw_sqe *e,
     for (unsigned k = 0; k < e->nsge; k++) {
         uint8_t *p;
         if (iw_region_check(sge[k].lkey, qp->pd, IW_USE_SCATTER, sge[k].addr, sge[k].length, &p)) {
-            iw_qp_explain(qp, sge[k].lkey, IW_USE_SCATTER, sge[k].addr, sge[k].length);
+            iw_qp_explain_sge(qp, IW_ERR_LOCAL_PROT, IW_USE_SCATTER, sge, k, e->nsge, 0,
+                              sge[k].length);
             return IW_ERR_LOCAL_PROT;
         }
     }
-    return qp->ord.limit ? IW_OK : IW_ERR_LOCAL_OP;
+    if (qp->ord.limit)
+        return IW_OK;
+    iw_qp_explain(qp, IW_ERR_LOCAL_OP, "the connection was made with an initiator_depth of 0");
+    return IW_ERR_LOCAL_OP;
 }
 
 enum iw_err iw_read_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr)
@@ -115,7 +121,13 @@ static enum iw_err response_locked(struct iw_qp *qp, const struct ddp_seg *seg)
     struct iw_sqe *e = &qp->sq.ring[o->sqe & qp->sq.mask];
     const struct ibv_sge *sge = iw_sq_sge(&qp->sq, o->sqe);
     enum iw_err err = check_response(e, o, sge, seg);
-    if (!err)
+    if (err)
+        iw_qp_explain(qp, err,
+                      "%" PRIu32 " bytes%s at 0x%" PRIx64 ", key 0x%08" PRIx32 " (due: %" PRIu64
+                      " at 0x%" PRIx64 ", key 0x%08" PRIx32 ")",
+                      seg->len, seg->last ? ", last" : "", seg->to, seg->stag, e->len - o->received,
+                      e->nsge ? sge[0].addr + o->received : 0, e->nsge ? sge[0].lkey : 0);
+    else
         err = iw_scatter(qp, sge, e->nsge, o->received, seg->payload, seg->len);
     if (err) {
         e->status = (uint8_t)iw_err_info(err)->status;
@@ -144,8 +156,10 @@ static enum iw_err atomic_response_locked(struct iw_qp *qp, const struct rdmap_a
     struct iw_orq_entry *o = oldest(qp);
     struct iw_sqe *e = o && !o->rtr ? &qp->sq.ring[o->sqe & qp->sq.mask] : NULL;
     assert_held(&qp->sq_lock);
-    if (!e || e->opcode == IBV_WR_RDMA_READ || r->id != o->sqe)
+    if (!e || e->opcode == IBV_WR_RDMA_READ || r->id != o->sqe) {
+        iw_qp_explain(qp, IW_ERR_RESPONSE_ATOMIC, "request identifier 0x%" PRIx32, r->id);
         return IW_ERR_RESPONSE_ATOMIC;
+    }
     enum iw_err err = iw_scatter(qp, iw_sq_sge(&qp->sq, o->sqe), e->nsge, 0,
                                  (const uint8_t *)&r->original, sizeof(r->original));
     if (err) {
@@ -167,14 +181,32 @@ int iw_on_atomic_response(void *up, const struct rdmap_atomic_response *r)
     return err;
 }
 
-void iw_request_blame_locked(struct iw_qp *qp, uint8_t status)
+/** Requests have the MSNs from 1 on: that of the oldest outstanding one is ord.head + 1. */
+static bool blamed_msn(const struct iw_qp *qp, const struct terminate *t, uint32_t *msn)
 {
+    struct ddp_seg seg;
+    *msn = qp->ord.head + 1;
+    if (!t->has_ddp)
+        return t->layer == TERM_RDMAP && t->etype;
+    ddp_decode(t->ddp, t->ddp_len, &seg);
+    *msn = seg.msn;
+    return !seg.tagged && (seg.opcode == RDMAP_READ_REQUEST || seg.opcode == RDMAP_ATOMIC_REQUEST);
+}
+
+void iw_request_blame_locked(struct iw_qp *qp, const struct terminate *t)
+{
+    enum iw_err err = iw_err_from_terminate(t->layer, t->etype, t->code);
+    enum ibv_wc_status status = iw_err_info(err)->status;
+    uint32_t msn;
     assert_held(&qp->sq_lock);
-    for (uint32_t i = qp->ord.head; i != qp->ord.tail; i++) {
-        const struct iw_orq_entry *o = &qp->orq[i & qp->ord.mask];
-        if (o->rtr)
-            continue;
-        qp->sq.ring[o->sqe & qp->sq.mask].status = status;
+    if (status == IBV_WC_LOC_LEN_ERR) /* what is local is local there */
+        status = IBV_WC_REM_INV_REQ_ERR;
+    if (status == IBV_WC_WR_FLUSH_ERR || !blamed_msn(qp, t, &msn))
         return;
-    }
+    uint32_t i = msn - 1;
+    if (i - qp->ord.head >= qp->ord.tail - qp->ord.head)
+        return;
+    const struct iw_orq_entry *o = &qp->orq[i & qp->ord.mask];
+    if (!o->rtr)
+        qp->sq.ring[o->sqe & qp->sq.mask].status = (uint8_t)status;
 }

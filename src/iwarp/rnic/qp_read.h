@@ -25,7 +25,10 @@ void iw_rtr_sent_locked(struct iw_qp *qp);
 int iw_on_read_response(void *up, const struct ddp_seg *seg);
 int iw_on_atomic_response(void *up, const struct rdmap_atomic_response *r);
 
-/** A peer's Terminate blames the oldest outstanding request: it gets @p status. sq_lock. */
-void iw_request_blame_locked(struct iw_qp *qp, uint8_t status);
+/**
+ * Gives the outstanding request that a peer's Terminate is about its status: that whose MSN the
+ * quoted header has; without one, but with an RDMAP error, the oldest. sq_lock.
+ */
+void iw_request_blame_locked(struct iw_qp *qp, const struct terminate *t);
 
 #endif

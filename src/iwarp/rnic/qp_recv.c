@@ -2,12 +2,14 @@
 #include "rnic/qp_recv.h"
 
 #include "rnic/place.h"
+#include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_held.h"
 #include "rnic/qp_rx.h"
 #include "wire/range.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, struct iw_wakes *w)
@@ -65,12 +67,20 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     if (!qp->recv.taken && !iw_rq_pop(qp->rq, &qp->recv, &qp->wakes))
         return IWC_HOLD;
     data_of(qp, seg, &p, &len, &at);
-    if (!range_fits(iw_sge_bytes(qp->recv.sge, qp->recv.nsge), at, len))
+    uint64_t room = iw_sge_bytes(qp->recv.sge, qp->recv.nsge);
+    if (!range_fits(room, at, len)) {
         err = IW_ERR_UNTAGGED_TOO_LONG;
+        iw_qp_explain(qp, err, "%s of %s%" PRIu64 " bytes, receive of %" PRIu64,
+                      rdmap_ops[seg->opcode].name, seg->last ? "" : "more than ", at + len, room);
+    }
     if (!err)
         err = iw_scatter(qp, qp->recv.sge, qp->recv.nsge, at, p, len);
-    if (!err && seg->last && rdmap_ops[seg->opcode].invalidate)
+    if (!err && seg->last && rdmap_ops[seg->opcode].invalidate) {
         err = iw_region_invalidate(seg->inval_stag, qp->pd);
+        if (err)
+            iw_qp_explain(qp, err, "%s, key 0x%08" PRIx32, rdmap_ops[seg->opcode].name,
+                          seg->inval_stag);
+    }
     if (err) {
         qp->recv_status = (uint8_t)iw_err_info(err)->status;
         return err;
@@ -105,7 +115,8 @@ void iw_recv_resume(struct iw_qp *qp)
 
 void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
 {
-    struct ibv_wc wc = {.opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR};
+    struct ibv_wc wc = {
+        .opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = qp->error};
     iw_held_drop(qp);
     atomic_store(&qp->starved, false);
     if (qp->recv.taken) {

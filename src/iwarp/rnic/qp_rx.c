@@ -6,6 +6,7 @@
 #include "rnic/place.h"
 #include "rnic/pool.h"
 #include "rnic/qp_answer.h"
+#include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_held.h"
 #include "rnic/qp_link.h"
@@ -26,7 +27,7 @@ static int on_write(void *up, const struct ddp_seg *seg)
     if (!err && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;
     if (err) {
-        iw_qp_explain(qp, seg->stag, IW_USE_WRITE, seg->to, seg->len);
+        iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
         return err;
     }
     iw_place(p, seg->payload, seg->len);
@@ -123,6 +124,14 @@ static void pause_reading(struct iw_qp *qp, bool paused)
     lock_put(&qp->sq_lock);
 }
 
+/** The facts about what the peer sent, unless an upcall has noted better ones. */
+static void explain_segment(struct iw_qp *qp, enum iw_err err)
+{
+    char text[sizeof(qp->explanation)];
+    iwc_rx_describe(&qp->rx, err, text, sizeof(text));
+    iw_qp_explain(qp, err, "%s", text);
+}
+
 /** Uses the whole FPDUs in staging. */
 static void consume(struct iw_qp *qp)
 {
@@ -142,6 +151,7 @@ static void consume(struct iw_qp *qp)
         held = true;
         break;
     case IWC_RX_ERROR:
+        explain_segment(qp, err);
         fail(qp, err, qp->rx.bad.hdr ? &qp->rx.bad : NULL, qp->rx.bad_ulpdu_len);
         used = qp->staged;
         break;
@@ -187,7 +197,7 @@ static void stream_ended(struct iw_qp *qp, ssize_t n)
     }
     lock_get(&qp->sq_lock);
     if (n == 0)
-        iw_qp_fin_locked(qp, qp->staged != 0, &qp->wakes);
+        iw_qp_fin_locked(qp, qp->staged, &qp->wakes);
     else
         iw_qp_lost_locked(qp, (int)n, &qp->wakes);
     lock_put(&qp->sq_lock);

@@ -2,6 +2,7 @@
 /* Transmission: turns what is queued into batches of FPDUs and hands them to TCP. */
 #include "rnic/pool.h"
 #include "rnic/qp_answer.h"
+#include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
 #include "rnic/qp_read.h"
@@ -30,7 +31,7 @@ static enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m
         enum iw_err err =
             iw_region_check(sge[k].lkey, qp->pd, IW_USE_GATHER, sge[k].addr, sge[k].length, &p);
         if (err) {
-            iw_qp_explain(qp, sge[k].lkey, IW_USE_GATHER, sge[k].addr, sge[k].length);
+            iw_qp_explain_sge(qp, err, IW_USE_GATHER, sge, k, e->nsge, 0, sge[k].length);
             return err;
         }
         iov[k] = (struct iovec){.iov_base = p, .iov_len = sge[k].length};
@@ -96,6 +97,15 @@ static enum iw_err describe_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg 
     }
 }
 
+static enum iw_err invalidate_locked(struct iw_qp *qp, uint32_t stag)
+{
+    enum iw_err err = iw_region_invalidate(stag, qp->pd);
+    if (!err)
+        return IW_OK;
+    iw_qp_explain(qp, IW_ERR_LOCAL_OP, "key 0x%08x: %s", stag, iw_err_info(err)->text);
+    return IW_ERR_LOCAL_OP;
+}
+
 /** Cuts the work request at sq.cut, or goes on with it. @return IW_OK, or why it cannot be sent */
 static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
 {
@@ -108,7 +118,7 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
 
     *whole = true;
     if (e->opcode == IBV_WR_LOCAL_INV)
-        err = iw_region_invalidate(e->imm_or_inv, qp->pd) ? IW_ERR_LOCAL_OP : IW_OK;
+        err = invalidate_locked(qp, e->imm_or_inv);
     else
         err = describe_locked(qp, i, &m, iov, hdr);
     if (err) {
@@ -268,8 +278,10 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             }
         }
         kept = false;
-        if (qp->batch->unsent == 0)
+        if (qp->batch->unsent == 0) {
+            iw_sq_retire_locked(qp, w); /* local operations */
             break;
+        }
         r = iwc_tx_send(&qp->tx, qp->batch, qp->stream);
         iw_sq_retire_locked(qp, w);
         iw_answer_retire_locked(qp);

@@ -214,6 +214,7 @@ static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_w
     struct iw_cqe cqe = {.wc = {
                              .wr_id = e->wr_id,
                              .status = status,
+                             .vendor_err = status ? qp->error : 0,
                              .opcode = iw_sq_wc_opcode(e),
                              .byte_len = (uint32_t)e->len,
                              .qp_num = qp->pub.qp_num,

@@ -2,9 +2,9 @@
 #include "wire/error.h"
 
 static const struct iw_err_info infos[IW_ERR_COUNT] = {
-    [IW_OK] = {.name = "OK", .status = IBV_WC_SUCCESS, .text = "success"},
+    [IW_OK] = {.name = "OK", .status = IBV_WC_SUCCESS, .event = IW_EVENT_NONE, .text = "success"},
 #define X(name, layer, etype, code, status, event, text)                                           \
-    [IW_ERR_##name] = {#name, layer, etype, code, IBV_WC_##status, IBV_EVENT_##event, text},
+    [IW_ERR_##name] = {#name, layer, etype, code, IBV_WC_##status, IW_EVENT_##event, text},
     IW_ERRORS(X)
 #undef X
 };

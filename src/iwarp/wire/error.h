@@ -20,10 +20,12 @@ enum term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_MPA = 2 };
  * layer, etype, code: of the Terminate that reports it.
  * status: of the local work request that ran into it (a receive, or the read whose response was
  *         bad), or of the work request that a peer's Terminate with this code names.
- * event:  the asynchronous event on the QP of the side that found it.
+ * event:  the asynchronous event on the QP of the side that found it; NONE where the CM's
+ *         DISCONNECTED says all.
  */
 #define IW_ERRORS(X)                                                                               \
-    X(LLP_CLOSED, 2, 0, 0x01, WR_FLUSH_ERR, QP_FATAL, "TCP connection closed, reset or lost")      \
+    X(LLP_CLOSED, 2, 0, 0x01, WR_FLUSH_ERR, NONE, "TCP connection closed")                         \
+    X(LLP_LOST, 2, 0, 0x01, WR_FLUSH_ERR, NONE, "TCP connection lost")                             \
     X(CRC, 2, 0, 0x02, GENERAL_ERR, QP_FATAL, "received CRC does not match")                       \
     X(FRAMING, 2, 0, 0x03, GENERAL_ERR, QP_FATAL, "FPDU length and headers disagree")              \
     X(START_FRAME, 2, 0, 0x04, GENERAL_ERR, QP_FATAL, "invalid MPA request or reply frame")        \
@@ -71,7 +73,7 @@ enum term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_MPA = 2 };
     X(GLOBAL_OP, 0, 2, 0x08, REM_OP_ERR, QP_FATAL, "remote RNIC failed")                           \
     X(INVALIDATE, 0, 2, 0x09, REM_INV_REQ_ERR, QP_ACCESS_ERR, "STag cannot be invalidated")        \
     X(OPERATION, 0, 2, 0xff, REM_OP_ERR, QP_FATAL, "unspecified remote operation error")           \
-    X(RDMAP_LOCAL, 0, 0, 0x00, WR_FLUSH_ERR, QP_FATAL, "QP moved to the error state")              \
+    X(RDMAP_LOCAL, 0, 0, 0x00, WR_FLUSH_ERR, NONE, "QP moved to the error state")                  \
     X(RESPONSE_STAG, 1, 1, 0x00, BAD_RESP_ERR, QP_ACCESS_ERR,                                      \
       "read response does not match the oldest outstanding read")                                  \
     X(RESPONSE_BOUNDS, 1, 1, 0x01, BAD_RESP_ERR, QP_ACCESS_ERR,                                    \
@@ -95,11 +97,18 @@ enum iw_err {
         IW_ERR_COUNT,
 };
 
+enum iw_event {
+    IW_EVENT_NONE = -1,
+    IW_EVENT_QP_FATAL = IBV_EVENT_QP_FATAL,
+    IW_EVENT_QP_REQ_ERR = IBV_EVENT_QP_REQ_ERR,
+    IW_EVENT_QP_ACCESS_ERR = IBV_EVENT_QP_ACCESS_ERR,
+};
+
 struct iw_err_info {
     const char *name;
     uint8_t layer, etype, code;
     enum ibv_wc_status status;
-    enum ibv_event_type event;
+    enum iw_event event;
     const char *text;
 };
 
