@@ -63,8 +63,22 @@ static struct ibv_cq *make_cq(struct side *s, const struct pair_conf *c)
     return ex ? ibv_cq_ex_to_cq(ex) : NULL;
 }
 
-static void make_objects(struct side *s, const struct pair_conf *c)
+/** What a test left open. */
+static struct pair_conf with_defaults(const struct pair_conf *conf)
 {
+    struct pair_conf c = *conf;
+    if (!c.address)
+        c.address = "127.0.0.1";
+    c.send_wr = c.send_wr ? c.send_wr : 64;
+    c.recv_wr = c.recv_wr ? c.recv_wr : 64;
+    c.sge = c.sge ? c.sge : 4;
+    c.depth = c.no_reads ? 0 : c.depth ? c.depth : 4;
+    return c;
+}
+
+void side_open(struct side *s, const struct pair_conf *conf)
+{
+    const struct pair_conf complete = with_defaults(conf), *c = &complete;
     s->pd = ibv_alloc_pd(s->id->verbs);
     assert_non_null(s->pd);
     s->channel = ibv_create_comp_channel(s->id->verbs);
@@ -112,15 +126,9 @@ static void listen_on(struct pair *p, const char *text)
 
 void pair_open(struct pair *p, const struct pair_conf *conf)
 {
-    struct pair_conf c = *conf;
+    struct pair_conf c = with_defaults(conf);
     struct sockaddr_storage addr;
     struct rdma_cm_event *ev;
-    if (!c.address)
-        c.address = "127.0.0.1";
-    c.send_wr = c.send_wr ? c.send_wr : 64;
-    c.recv_wr = c.recv_wr ? c.recv_wr : 64;
-    c.sge = c.sge ? c.sge : 4;
-    c.depth = c.depth ? c.depth : 4;
     memset(p, 0, sizeof(*p));
     p->a.events = rdma_create_event_channel();
     p->b.events = rdma_create_event_channel();
@@ -134,7 +142,7 @@ void pair_open(struct pair *p, const struct pair_conf *conf)
     assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
     assert_int_equal(rdma_resolve_route(p->a.id, 2000), 0);
     assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
-    make_objects(&p->a, &c);
+    side_open(&p->a, &c);
     struct rdma_conn_param param = {.initiator_depth = c.depth, .responder_resources = c.depth};
     assert_int_equal(rdma_connect(p->a.id, &param), 0);
 
@@ -142,7 +150,7 @@ void pair_open(struct pair *p, const struct pair_conf *conf)
     assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
     p->b.id = ev->id;
     assert_int_equal(rdma_ack_cm_event(ev), 0);
-    make_objects(&p->b, &c);
+    side_open(&p->b, &c);
     assert_int_equal(rdma_accept(p->b.id, &param), 0);
     assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ESTABLISHED), 0);
     assert_int_equal(side_event(&p->b, RDMA_CM_EVENT_ESTABLISHED), 0);
@@ -156,7 +164,7 @@ static void check_canaries(const struct side *s)
     }
 }
 
-static void side_close(struct side *s)
+void side_close(struct side *s)
 {
     check_canaries(s);
     rdma_destroy_qp(s->id);

@@ -37,12 +37,17 @@ struct pair_conf {
     unsigned send_wr, recv_wr, sge, inline_data;
     int sig_all;
     uint8_t depth;   /* initiator_depth and responder_resources */
+    bool no_reads;   /* both 0 */
     int access;      /* of both regions; 0: all */
     unsigned srq_wr; /* not 0: each side receives from an SRQ of this size */
     bool ex;         /* CQs and QPs with their extended views: all of wc_flags and of send_ops */
 };
 
-/** Fails the test if anything does. */
+/** Objects of a side whose id has its device. Fails the test if anything does, as all of these. */
+void side_open(struct side *s, const struct pair_conf *conf);
+/** Checks the canaries, destroys the objects and the id. */
+void side_close(struct side *s);
+
 void pair_open(struct pair *p, const struct pair_conf *conf);
 /** Disconnects if @p connected, checks the canaries, destroys everything. */
 void pair_close(struct pair *p, int connected);

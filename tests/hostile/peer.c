@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "peer.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_S 10
+#define START_HDR  20
+#define FLAG_CRC   0x40
+#define FLAG_S     0x10
+#define DEPTH      4
+
+/* ---- bytes ---- */
+
+void peer_put16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+void peer_put32(uint8_t *p, uint32_t v)
+{
+    peer_put16(p, (uint16_t)(v >> 16));
+    peer_put16(p + 2, (uint16_t)v);
+}
+
+void peer_put64(uint8_t *p, uint64_t v)
+{
+    peer_put32(p, (uint32_t)(v >> 32));
+    peer_put32(p + 4, (uint32_t)v);
+}
+
+static uint16_t get16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+uint32_t peer_get32(const uint8_t *p)
+{
+    return (uint32_t)get16(p) << 16 | get16(p + 2);
+}
+
+uint64_t peer_get64(const uint8_t *p)
+{
+    return (uint64_t)peer_get32(p) << 32 | peer_get32(p + 4);
+}
+
+/** CRC32c, bit by bit. */
+static uint32_t crc32c(const uint8_t *p, size_t len)
+{
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < len; i++) {
+        crc ^= p[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+    }
+    return ~crc;
+}
+
+/* ---- the socket ---- */
+
+void peer_send(struct peer *p, const void *bytes, size_t len)
+{
+    for (const uint8_t *at = bytes; len;) {
+        ssize_t n = send(p->fd, at, len, MSG_NOSIGNAL);
+        assert_true(n > 0);
+        at += n;
+        len -= (size_t)n;
+    }
+}
+
+/** Reads until @p len bytes are there. @return false if the stream ended before */
+static bool fill(struct peer *p, size_t len)
+{
+    assert_true(len <= sizeof(p->in));
+    while (p->in_len < len) {
+        ssize_t n = recv(p->fd, p->in + p->in_len, sizeof(p->in) - p->in_len, 0);
+        if (n == 0 || (n < 0 && errno == ECONNRESET))
+            return false;
+        assert_true(n > 0); /* else the victim said nothing in time */
+        p->in_len += (size_t)n;
+    }
+    return true;
+}
+
+static void drop(struct peer *p, size_t len)
+{
+    p->in_len -= len;
+    memmove(p->in, p->in + len, p->in_len);
+}
+
+void peer_hang_up(struct peer *p, bool reset)
+{
+    struct linger now = {.l_onoff = 1};
+    if (p->fd < 0)
+        return;
+    if (reset)
+        setsockopt(p->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    close(p->fd);
+    p->fd = -1;
+}
+
+/* ---- set-up ---- */
+
+static void send_request(struct peer *p, const struct peer_conf *c)
+{
+    uint8_t frame[START_HDR + 4] = "MPA ID Req Frame";
+    uint16_t none = c->side.no_reads ? 0 : DEPTH;
+    frame[16] = FLAG_S | (p->crc ? FLAG_CRC : 0);
+    frame[17] = 2;
+    peer_put16(frame + 18, 4);
+    peer_put16(frame + 20, c->ird ? c->ird : none);
+    peer_put16(frame + 22, c->ord ? c->ord : none);
+    peer_send(p, frame, sizeof(frame));
+}
+
+static void take_reply(struct peer *p)
+{
+    assert_true(fill(p, START_HDR));
+    assert_memory_equal(p->in, "MPA ID Rep Frame", 16);
+    size_t size = START_HDR + get16(p->in + 18);
+    assert_true(fill(p, size));
+    drop(p, size);
+}
+
+static void listen_victim(struct peer *p, struct sockaddr_in *addr)
+{
+    *addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    p->victim.events = rdma_create_event_channel();
+    assert_non_null(p->victim.events);
+    assert_int_equal(rdma_create_id(p->victim.events, &p->listener, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_bind_addr(p->listener, (struct sockaddr *)addr), 0);
+    assert_int_equal(rdma_listen(p->listener, 8), 0);
+    addr->sin_port = rdma_get_src_port(p->listener);
+}
+
+static void accept_victim(struct peer *p, const struct peer_conf *c)
+{
+    uint8_t depth = c->side.no_reads ? 0 : DEPTH;
+    struct rdma_conn_param param = {.initiator_depth = depth, .responder_resources = depth};
+    struct rdma_cm_event *ev;
+    assert_int_equal(rdma_get_cm_event(p->victim.events, &ev), 0);
+    assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+    p->victim.id = ev->id;
+    assert_int_equal(rdma_ack_cm_event(ev), 0);
+    side_open(&p->victim, &c->side);
+    assert_int_equal(rdma_accept(p->victim.id, &param), 0);
+}
+
+void peer_open(struct peer *p, const struct peer_conf *conf)
+{
+    struct timeval patience = {.tv_sec = PATIENCE_S};
+    struct sockaddr_in addr;
+    memset(p, 0, sizeof(*p));
+    for (int qn = 0; qn < PEER_QUEUES; qn++)
+        p->msn[qn] = 1;
+    p->crc = !conf->no_crc;
+    listen_victim(p, &addr);
+    p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(p->fd >= 0);
+    setsockopt(p->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    assert_return_code(connect(p->fd, (struct sockaddr *)&addr, sizeof(addr)), errno);
+    send_request(p, conf);
+    accept_victim(p, conf);
+    take_reply(p);
+    side_event(&p->victim, RDMA_CM_EVENT_ESTABLISHED);
+    /* The responder holds its messages until ours come: an empty Write lets them go. */
+    struct peer_seg first = peer_tagged(PEER_WRITE, 1, 0, NULL, 0);
+    peer_send_seg(p, &first);
+}
+
+void peer_close(struct peer *p)
+{
+    peer_hang_up(p, false);
+    side_close(&p->victim);
+    assert_int_equal(rdma_destroy_id(p->listener), 0);
+    rdma_destroy_event_channel(p->victim.events);
+}
+
+/* ---- segments ---- */
+
+static uint32_t queue_of(enum peer_op op)
+{
+    switch (op) {
+    case PEER_READ_REQUEST:
+    case PEER_ATOMIC_REQUEST:
+        return 1;
+    case PEER_TERMINATE:
+        return 2;
+    case PEER_ATOMIC_RESPONSE:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
+struct peer_seg peer_untagged(struct peer *p, enum peer_op op, const void *payload, size_t len)
+{
+    uint32_t qn = queue_of(op);
+    return (struct peer_seg){.ddp = PEER_LAST | PEER_DDP_V1,
+                             .rdmap = PEER_RDMAP_V1 | op,
+                             .qn = qn,
+                             .msn = p->msn[qn]++,
+                             .payload = payload,
+                             .len = len};
+}
+
+struct peer_seg peer_tagged(enum peer_op op, uint32_t stag, uint64_t to, const void *payload,
+                            size_t len)
+{
+    return (struct peer_seg){.ddp = PEER_TAGGED | PEER_LAST | PEER_DDP_V1,
+                             .rdmap = PEER_RDMAP_V1 | op,
+                             .stag = stag,
+                             .to = to,
+                             .payload = payload,
+                             .len = len};
+}
+
+void peer_read_request(uint8_t out[28], uint32_t sink_stag, uint64_t sink_to, uint32_t size,
+                       uint32_t source_stag, uint64_t source_to)
+{
+    peer_put32(out, sink_stag);
+    peer_put64(out + 4, sink_to);
+    peer_put32(out + 12, size);
+    peer_put32(out + 16, source_stag);
+    peer_put64(out + 20, source_to);
+}
+
+void peer_atomic_request(uint8_t out[52], uint8_t aop, uint32_t id, uint32_t stag, uint64_t to)
+{
+    memset(out, 0, 52);
+    peer_put32(out, aop);
+    peer_put32(out + 4, id);
+    peer_put32(out + 8, stag);
+    peer_put64(out + 12, to);
+    peer_put64(out + 20, 1);
+    peer_put64(out + 44, UINT64_MAX);
+}
+
+static size_t put_header(uint8_t *h, const struct peer_seg *s)
+{
+    h[0] = s->ddp;
+    h[1] = s->rdmap;
+    if (s->ddp & PEER_TAGGED) {
+        peer_put32(h + 2, s->stag);
+        peer_put64(h + 6, s->to);
+        return 14;
+    }
+    peer_put32(h + 2, s->inval);
+    peer_put32(h + 6, s->qn);
+    peer_put32(h + 10, s->msn);
+    peer_put32(h + 14, s->mo);
+    return 18;
+}
+
+size_t peer_fpdu(const struct peer *p, const struct peer_seg *s, uint8_t *out)
+{
+    size_t ulpdu = put_header(out + 2, s);
+    if (s->payload)
+        memcpy(out + 2 + ulpdu, s->payload, s->len);
+    else
+        memset(out + 2 + ulpdu, 0, s->len);
+    ulpdu += s->len;
+    assert_true(ulpdu <= PEER_ULPDU_MAX);
+    peer_put16(out, s->lie_len ? s->ulpdu_len : (uint16_t)ulpdu);
+    size_t at = 2 + ulpdu;
+    while (at % 4)
+        out[at++] = 0;
+    uint32_t crc = (p->crc ? crc32c(out, at) : 0) ^ s->crc_xor;
+    for (int i = 0; i < 4; i++) /* the only field with its least significant byte first */
+        out[at++] = (uint8_t)(crc >> 8 * i);
+    return at;
+}
+
+void peer_send_seg(struct peer *p, const struct peer_seg *s)
+{
+    uint8_t bytes[PEER_FPDU_MAX];
+    peer_send(p, bytes, peer_fpdu(p, s, bytes));
+}
+
+/* ---- receiving ---- */
+
+bool peer_next(struct peer *p, struct peer_seg *s)
+{
+    static uint8_t bytes[PEER_FPDU_MAX];
+    if (!fill(p, 2))
+        return false;
+    size_t ulpdu = get16(p->in), size = (2 + ulpdu + 3) / 4 * 4 + 4;
+    if (!fill(p, size))
+        return false;
+    memcpy(bytes, p->in, size);
+    drop(p, size);
+    const uint8_t *h = bytes + 2, *c = bytes + size - 4;
+    uint32_t crc = (uint32_t)c[3] << 24 | (uint32_t)c[2] << 16 | (uint32_t)c[1] << 8 | c[0];
+    if (p->crc)
+        assert_int_equal(crc, crc32c(bytes, size - 4));
+    *s = (struct peer_seg){.ddp = h[0], .rdmap = h[1], .ulpdu_len = (uint16_t)ulpdu};
+    size_t hdr = s->ddp & PEER_TAGGED ? 14 : 18;
+    assert_true(ulpdu >= hdr);
+    s->payload = h + hdr;
+    s->len = ulpdu - hdr;
+    if (s->ddp & PEER_TAGGED) {
+        s->stag = peer_get32(h + 2);
+        s->to = peer_get64(h + 6);
+        return true;
+    }
+    s->inval = peer_get32(h + 2);
+    s->qn = peer_get32(h + 6);
+    s->msn = peer_get32(h + 10);
+    s->mo = peer_get32(h + 14);
+    return true;
+}
+
+unsigned peer_terminate(struct peer *p)
+{
+    unsigned found = PEER_NO_TERM;
+    struct peer_seg s;
+    while (peer_next(p, &s)) {
+        assert_int_equal(found, PEER_NO_TERM); /* it is the last message */
+        if ((s.rdmap & 0xf) != PEER_TERMINATE)
+            continue;
+        const uint8_t *t = s.payload;
+        assert_true(s.len >= 4);
+        found = PEER_TERM(t[0] >> 4, t[0] & 0xf, t[1]);
+    }
+    return found;
+}
