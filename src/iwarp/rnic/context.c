@@ -8,6 +8,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/** The port's state moved: an event says where to. */
+static void look_at_port(struct iw_netwatch *w)
+{
+    struct iw_context *ctx = container_of(w, struct iw_context, watch);
+    enum ibv_port_state before = ctx->port;
+    ctx->port = iw_device_port_state(iw_device(ctx->vctx.context.device));
+    if (before == IBV_PORT_NOP || before == ctx->port) /* NOP: the first look */
+        return;
+    iw_async_raise(ctx, &(struct ibv_async_event){
+                            .element.port_num = 1,
+                            .event_type = ctx->port == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE
+                                                                       : IBV_EVENT_PORT_ERR,
+                        });
+}
+
 struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct verbs_context *))
 {
     struct iw_context *ctx = calloc(1, sizeof(*ctx));
@@ -32,6 +47,7 @@ struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct ve
     v->context.num_comp_vectors = cpus > 0 ? (int)cpus : 1;
     pthread_mutex_init(&v->context.mutex, NULL);
     v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+    iw_netwatch_add(&ctx->watch, look_at_port);
     return ctx;
 }
 
@@ -43,6 +59,7 @@ void iw_context_close(struct iw_context *ctx)
         iw_log(IW_LOG_WARN, "a context is closed with %u objects in use: it stays", users);
         return;
     }
+    iw_netwatch_del(&ctx->watch);
     for (struct list *l; (l = list_pop(&ctx->async));)
         free(container_of(l, struct iw_async_event, link));
     iw_eventfd_close(ctx->vctx.context.async_fd);

@@ -12,6 +12,7 @@
 #include "common/list.h"
 #include "common/lock.h"
 #include "rnic/limits.h"
+#include "rnic/netwatch.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -41,6 +42,9 @@ static inline struct iw_device *iw_device(struct ibv_device *d)
 __be64 iw_device_guid(const struct iw_device *dev);
 
 void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr);
+
+/** ACTIVE while an interface that the device stands for is up and running, else DOWN. */
+enum ibv_port_state iw_device_port_state(const struct iw_device *dev);
 
 /** @return 0 or EINVAL for a port that is not 1 */
 int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_port_attr *attr);
@@ -73,7 +77,9 @@ struct iw_async_event {
 struct iw_context {
     struct lock lock;  /* async */
     struct list async; /* struct iw_async_event */
-    atomic_uint users; /* PDs, CQs, channels: closed with any, it is never freed */
+    struct iw_netwatch watch;
+    enum ibv_port_state port; /* as last seen by the watch */
+    atomic_uint users;        /* PDs, CQs, channels: closed with any, it is never freed */
     struct verbs_context vctx;
 };
 
@@ -83,8 +89,9 @@ static inline struct iw_context *iw_context(struct ibv_context *c)
 }
 
 /**
- * Opens a context on @p dev. @p fill (layer verbs gives it) fills every op slot; what it writes
- * elsewhere in the struct does not count.
+ * Opens a context on @p dev. Its program may from now on wait on async_fd for events of the port:
+ * this is where the watch of the interfaces, and with it the engine, starts. @p fill (layer verbs
+ * gives it) fills every op slot; what it writes elsewhere in the struct does not count.
  * @return NULL and errno
  */
 struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct verbs_context *));

@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,23 +177,51 @@ static enum ibv_mtu mtu_class(unsigned mtu)
                          : IBV_MTU_256;
 }
 
+/* Ethernet speeds in the terms of the port's attributes, as kernels translate them. */
+static const struct speed {
+    unsigned mbps; /* up to */
+    uint8_t width, speed;
+} speeds[] = {
+    {1000, 1, 1},   /* 1X SDR */
+    {10000, 1, 8},  /* 1X FDR10 */
+    {20000, 2, 2},  /* 4X DDR */
+    {25000, 1, 32}, /* 1X EDR */
+    {40000, 2, 8},  /* 4X FDR10 */
+    {50000, 1, 64}, /* 1X HDR */
+    {100000, 2, 32}, {200000, 2, 64}, {UINT_MAX, 2, 128},
+};
+
+static const struct speed *speed_class(unsigned mbps)
+{
+    const struct speed *s = speeds;
+    while (mbps > s->mbps)
+        s++;
+    return s;
+}
+
+enum ibv_port_state iw_device_port_state(const struct iw_device *dev)
+{
+    return iw_netif_is_up(dev->interface) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+}
+
 int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_port_attr *attr)
 {
     if (port != 1)
         return EINVAL;
-    bool up = iw_netif_is_up(dev->interface);
+    enum ibv_port_state state = iw_device_port_state(dev);
+    const struct speed *speed = speed_class(iw_netif_mbps(dev->interface));
     enum ibv_mtu mtu = mtu_class(iw_netif_mtu(dev->interface));
     *attr = (struct ibv_port_attr){
-        .state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+        .state = state,
         .max_mtu = IBV_MTU_4096,
         .active_mtu = mtu,
         .gid_tbl_len = (int)iw_device_gids(dev),
         .port_cap_flags = IBV_PORT_CM_SUP,
         .max_msg_sz = UINT32_MAX,
         .pkey_tbl_len = 1,
-        .active_width = 1, /* 1X and 2.5 Gb/s: what adapters say that do not know */
-        .active_speed = 1,
-        .phys_state = up ? LINK_UP : LINK_DISABLED,
+        .active_width = speed->width,
+        .active_speed = speed->speed,
+        .phys_state = state == IBV_PORT_ACTIVE ? LINK_UP : LINK_DISABLED,
         .link_layer = IBV_LINK_LAYER_ETHERNET,
     };
     return 0;

@@ -4,11 +4,15 @@
 #include "common/sys.h"
 
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <string.h>
 #include <sys/ioctl.h>
+
+#define CARRIER 0x10000 /* IFF_LOWER_UP, of a header that does not go with <net/if.h> */
 
 static struct ifaddrs *interfaces(void)
 {
@@ -98,20 +102,32 @@ unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsign
 
 bool iw_netif_is_up(const char *interface)
 {
-    const unsigned up = IFF_UP | IFF_RUNNING;
-    if (!*interface)
-        return true;
+    const unsigned up = IFF_UP | IFF_RUNNING | CARRIER;
     struct ifaddrs *list = interfaces();
-    bool found = false;
+    bool found = list == NULL;
     for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
         found = wanted(i, interface) && (i->ifa_flags & up) == up;
     freeifaddrs(list);
     return found;
 }
 
-unsigned iw_netif_mtu(const char *interface)
+static unsigned ask_mtu(int fd, struct ifreq *r)
 {
-    unsigned mtu = 0;
+    return ioctl(fd, SIOCGIFMTU, r) == 0 && r->ifr_mtu > 0 ? (unsigned)r->ifr_mtu : 0;
+}
+
+static unsigned ask_speed(int fd, struct ifreq *r)
+{
+    struct ethtool_cmd cmd = {.cmd = ETHTOOL_GSET};
+    r->ifr_data = (void *)&cmd;
+    uint32_t mbps = ioctl(fd, SIOCETHTOOL, r) == 0 ? ethtool_cmd_speed(&cmd) : 0;
+    return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps;
+}
+
+/** The largest answer of the interfaces that are wanted. */
+static unsigned largest(const char *interface, unsigned (*ask)(int fd, struct ifreq *r))
+{
+    unsigned max = 0;
     long fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return 0;
@@ -122,11 +138,22 @@ unsigned iw_netif_mtu(const char *interface)
         if (!wanted(i, interface) || !is_family(i, AF_PACKET))
             continue;
         memcpy(r.ifr_name, i->ifa_name, strnlen(i->ifa_name, IFNAMSIZ - 1));
-        if (ioctl((int)fd, SIOCGIFMTU, &r) == 0 && r.ifr_mtu > 0 && (unsigned)r.ifr_mtu > mtu)
-            mtu = (unsigned)r.ifr_mtu;
+        unsigned value = ask((int)fd, &r);
+        if (value > max)
+            max = value;
     }
     errno = saved;
     freeifaddrs(list);
     sys_close((int)fd);
-    return mtu;
+    return max;
+}
+
+unsigned iw_netif_mtu(const char *interface)
+{
+    return largest(interface, ask_mtu);
+}
+
+unsigned iw_netif_mbps(const char *interface)
+{
+    return largest(interface, ask_speed);
 }

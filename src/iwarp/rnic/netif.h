@@ -23,10 +23,14 @@ bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex);
  */
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max);
 
-/** Whether the interface is up and running; with an empty name, always. */
+/** Whether the interface, or any, is up and running, with carrier; also if the kernel does not
+ * tell. */
 bool iw_netif_is_up(const char *interface);
 
 /** MTU of the interface, or the largest of all; 0 if nobody knows. */
 unsigned iw_netif_mtu(const char *interface);
+
+/** Mb/s of the interface, or of the fastest of all; 0 if nobody knows, as of loopback. */
+unsigned iw_netif_mbps(const char *interface);
 
 #endif
