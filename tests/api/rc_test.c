@@ -329,6 +329,23 @@ static void send_with_invalidate_revokes(void **state)
     pair_close(&p, 0);
 }
 
+/** Nothing is sent, so nothing else drives it to its completion. */
+static void local_invalidate_alone(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){0});
+    struct ibv_mr *mr = ibv_reg_mr(p.a.pd, p.a.buf, 4096, IBV_ACCESS_REMOTE_READ);
+    struct ibv_send_wr *bad, wr = {.wr_id = 1,
+                                   .opcode = IBV_WR_LOCAL_INV,
+                                   .send_flags = IBV_SEND_SIGNALED,
+                                   .invalidate_rkey = mr->rkey};
+    assert_int_equal(ibv_post_send(p.a.id->qp, &wr, &bad), 0);
+    expect_ok(&p.a, 1, IBV_WC_LOCAL_INV);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    pair_close(&p, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +362,7 @@ int main(void)
         cmocka_unit_test(atomics_add_and_swap),
         cmocka_unit_test(immediates_arrive),
         cmocka_unit_test(send_with_invalidate_revokes),
+        cmocka_unit_test(local_invalidate_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
