@@ -25,6 +25,14 @@
 #define LINK_UP       5 /* phys_state */
 #define LINK_DISABLED 3
 
+/*
+ * MEM_MGT_EXTENSIONS: Local Invalidate and Send with Invalidate; the third of them, fast
+ * registration, is a work request of kernels only.
+ */
+#define CAPS                                                                                       \
+    (IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |     \
+     IBV_DEVICE_MEM_MGT_EXTENSIONS)
+
 static struct {
     pthread_once_t once;
     int count;
@@ -146,6 +154,7 @@ void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
         .fw_ver = PACKAGE_VERSION,
         .node_guid = iw_device_guid(dev),
         .sys_image_guid = iw_device_guid(dev),
+        .device_cap_flags = CAPS,
         .max_mr_size = UINT64_MAX,
         .page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE),
         .max_qp = IW_MAX_QP,

@@ -98,6 +98,7 @@ int op_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
     if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
         return EINVAL;
     iw_device_query(iw_device(context->device), &full.orig_attr);
+    full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
     memset(attr, 0, attr_size);
     memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
     return 0;
