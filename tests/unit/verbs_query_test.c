@@ -228,8 +228,6 @@ static void test_refused(void **state)
     REFUSED_PTR(ibv_open_xrcd(ctx, &(struct ibv_xrcd_init_attr){0}));
     REFUSED_PTR(ibv_open_qp(ctx, &(struct ibv_qp_open_attr){0}));
     REFUSED_PTR(v->ibv_create_flow(NULL, NULL));
-    assert_int_equal(
-        ibv_init_ah_from_wc(ctx, 1, &(struct ibv_wc){0}, NULL, &(struct ibv_ah_attr){0}), -1);
     assert_int_equal(ibv_attach_mcast(NULL, &gid, 0), EOPNOTSUPP);
     assert_int_equal(ibv_detach_mcast(NULL, &gid, 0), EOPNOTSUPP);
     assert_int_equal(ibv_set_ece(NULL, &(struct ibv_ece){0}), EOPNOTSUPP);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address handles and multicast: datagrams only, which iWARP does not have. */
+/*
+ * Address handles and multicast: for datagrams only, which iWARP does not have. What an address
+ * handle would have to be can be told all the same.
+ */
+#include "rnic/context.h"
 #include "verbs/export.h"
+
+#include <endian.h>
+#include <string.h>
 
 VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
@@ -8,19 +15,55 @@ VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
     return null_errno(EOPNOTSUPP);
 }
 
+/** @return the index of @p gid in the table of port 1, or -1 */
+static int find_gid(struct ibv_context *context, const union ibv_gid *gid)
+{
+    const struct iw_device *dev = iw_device(context->device);
+    struct ibv_gid_entry e;
+    for (unsigned i = 0; i <= UINT8_MAX && iw_device_gid(dev, 1, i, &e) == 0; i++)
+        if (memcmp(&e.gid, gid, sizeof(*gid)) == 0)
+            return (int)i;
+    return -1;
+}
+
+/** The way back to whom the completion is from: where it came to is where the answer leaves. */
 VERBS_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
                                      struct ibv_wc *wc, struct ibv_grh *grh,
                                      struct ibv_ah_attr *ah_attr)
 {
-    (void)context, (void)port_num, (void)wc, (void)grh, (void)ah_attr;
-    return minus_errno(EOPNOTSUPP);
+    if (!context || port_num != 1 || !wc || !ah_attr)
+        return minus_errno(EINVAL);
+    bool global = wc->wc_flags & IBV_WC_GRH;
+    int sgid_index = !global ? 0 : grh ? find_gid(context, &grh->dgid) : -1;
+    if (sgid_index < 0)
+        return minus_errno(EINVAL);
+    *ah_attr = (struct ibv_ah_attr){
+        .dlid = wc->slid,
+        .sl = wc->sl,
+        .src_path_bits = wc->dlid_path_bits,
+        .is_global = global,
+        .port_num = port_num,
+    };
+    if (global) {
+        uint32_t word = be32toh(grh->version_tclass_flow);
+        ah_attr->grh = (struct ibv_global_route){
+            .dgid = grh->sgid,
+            .flow_label = word & 0xfffff,
+            .sgid_index = (uint8_t)sgid_index,
+            .hop_limit = grh->hop_limit,
+            .traffic_class = (uint8_t)(word >> 20),
+        };
+    }
+    return 0;
 }
 
 VERBS_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
                                                   struct ibv_grh *grh, uint8_t port_num)
 {
-    (void)pd, (void)wc, (void)grh, (void)port_num;
-    return null_errno(EOPNOTSUPP);
+    struct ibv_ah_attr attr;
+    if (!pd || ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+        return null_errno(EINVAL);
+    return ibv_create_ah(pd, &attr);
 }
 
 VERBS_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
