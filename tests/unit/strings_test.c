@@ -2,10 +2,12 @@
 /* The strings, against fixed samples and, value by value, against the installed rdma-core. */
 #include "real_verbs.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <infiniband/verbs.h>
@@ -83,8 +85,11 @@ static void test_real(void **state)
     for (size_t f = 0; f < sizeof(functions) / sizeof(functions[0]); f++) {
         const char *(*theirs)(int) = (const char *(*)(int))dlsym(real, functions[f].name);
         assert_non_null(theirs);
-        for (int i = -3; i < 300; i++)
-            assert_string_equal(functions[f].ours(i), theirs(i));
+        for (int i = -70000; i < 70000; i++)
+            if (strcmp(functions[f].ours(i), theirs(i)) != 0)
+                fail_msg("%s(%d)", functions[f].name, i);
+        assert_string_equal(functions[f].ours(INT_MIN), theirs(INT_MIN));
+        assert_string_equal(functions[f].ours(INT_MAX), theirs(INT_MAX));
     }
     dlclose(real);
 }

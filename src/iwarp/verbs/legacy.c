@@ -22,7 +22,7 @@ VERBS_EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_
 
 VERBS_EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
 {
-    dst->qp_state = src->qp_state;
+    /* Not qp_state: the caller of the kernel has put there what it asked about. */
     dst->cur_qp_state = src->cur_qp_state;
     dst->path_mtu = src->path_mtu;
     dst->path_mig_state = src->path_mig_state;

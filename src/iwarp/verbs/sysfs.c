@@ -42,7 +42,9 @@ VERBS_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *bu
         return minus_errno((int)-n);
     if (n > 0 && buf[n - 1] == '\n')
         buf[--n] = '\0';
-    else if ((size_t)n < size)
+    else if (n > 0 && (size_t)n < size)
         buf[n] = '\0';
+    else if (n > 0)
+        return minus_errno(ENOSPC); /* there may be more */
     return (int)n;
 }

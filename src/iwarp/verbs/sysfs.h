@@ -9,8 +9,9 @@
 const char *ibv_get_sysfs_path(void);
 
 /**
- * The first @p size bytes of dir/file, without the newline at the end; terminated if there is room.
- * @return how many, or -1 and errno
+ * The bytes of dir/file without the newline at the end, terminated with a zero.
+ * @return how many; 0 of an empty file, with nothing written; or -1 and errno: ENOSPC if neither
+ * newline nor zero fitted
  */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
