@@ -78,6 +78,23 @@ static void test_qp_types(void **state)
     }
 }
 
+/** Attributes of datagrams and of second paths, where an RC QP takes others: nothing changes. */
+static void test_qp_attributes(void **state)
+{
+    const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    static const int others[] = {IBV_QP_QKEY, IBV_QP_PATH_MIG_STATE, IBV_QP_ALT_PATH};
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 7, .path_mig_state = IBV_MIG_REARM};
+    struct ibv_qp_init_attr caps;
+    (void)state;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct ibv_qp_attr now;
+        assert_int_equal(ibv_modify_qp(qp, &attr, init | others[i]), EINVAL);
+        assert_int_equal(ibv_query_qp(qp, &now, IBV_QP_STATE, &caps), 0);
+        assert_int_equal(now.qp_state, IBV_QPS_RESET);
+    }
+}
+
 static void test_address_handles(void **state)
 {
     struct ibv_ah_attr attr = {.port_num = 1};
@@ -261,12 +278,12 @@ static void test_ece(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_qp_types),      cmocka_unit_test(test_address_handles),
-        cmocka_unit_test(test_ah_attributes), cmocka_unit_test(test_multicast),
-        cmocka_unit_test(test_xrc),           cmocka_unit_test(test_flows),
-        cmocka_unit_test(test_counters),      cmocka_unit_test(test_work_queues),
-        cmocka_unit_test(test_memory),        cmocka_unit_test(test_import),
-        cmocka_unit_test(test_ece),
+        cmocka_unit_test(test_qp_types),        cmocka_unit_test(test_qp_attributes),
+        cmocka_unit_test(test_address_handles), cmocka_unit_test(test_ah_attributes),
+        cmocka_unit_test(test_multicast),       cmocka_unit_test(test_xrc),
+        cmocka_unit_test(test_flows),           cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_work_queues),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_import),          cmocka_unit_test(test_ece),
     };
     unsetenv("IBV_CONFIG_DIR");
     unsetenv("ANYWARP_DEVICES");
