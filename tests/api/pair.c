@@ -18,7 +18,7 @@
 #define SEND_OPS                                                                                   \
     (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |        \
      IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
-     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |                              \
+     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |     \
      IBV_QP_EX_WITH_SEND_WITH_INV)
 #define ALL_ACCESS                                                                                 \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
@@ -56,7 +56,13 @@ static struct ibv_cq *make_cq(struct side *s, const struct pair_conf *c)
 {
     uint32_t cqe = c->send_wr + c->recv_wr;
     struct ibv_cq_init_attr_ex attr = {
-        .cqe = cqe, .cq_context = s, .channel = s->channel, .wc_flags = WC_FLAGS};
+        .cqe = cqe,
+        .cq_context = s,
+        .channel = s->channel,
+        .wc_flags = WC_FLAGS,
+        .comp_mask = c->parent ? IBV_CQ_INIT_ATTR_MASK_PD : 0,
+        .parent_domain = s->pd,
+    };
     if (!c->ex)
         return ibv_create_cq(s->id->verbs, (int)cqe, s, s->channel, 0);
     struct ibv_cq_ex *ex = ibv_create_cq_ex(s->id->verbs, &attr);
@@ -76,11 +82,23 @@ static struct pair_conf with_defaults(const struct pair_conf *conf)
     return c;
 }
 
+static void make_pd(struct side *s, const struct pair_conf *c)
+{
+    s->pd = ibv_alloc_pd(s->id->verbs);
+    assert_non_null(s->pd);
+    if (!c->parent)
+        return;
+    s->under = s->pd;
+    s->pd = ibv_alloc_parent_domain(s->id->verbs,
+                                    &(struct ibv_parent_domain_init_attr){.pd = s->under});
+    assert_non_null(s->pd);
+}
+
 void side_open(struct side *s, const struct pair_conf *conf)
 {
     const struct pair_conf complete = with_defaults(conf), *c = &complete;
-    s->pd = ibv_alloc_pd(s->id->verbs);
-    assert_non_null(s->pd);
+    if (!s->pd)
+        make_pd(s, c);
     s->channel = ibv_create_comp_channel(s->id->verbs);
     assert_non_null(s->channel);
     s->cq = make_cq(s, c);
@@ -150,6 +168,8 @@ void pair_open(struct pair *p, const struct pair_conf *conf)
     assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
     p->b.id = ev->id;
     assert_int_equal(rdma_ack_cm_event(ev), 0);
+    p->b.borrowed = c.with;
+    p->b.pd = c.with ? c.with->pd : NULL;
     side_open(&p->b, &c);
     assert_int_equal(rdma_accept(p->b.id, &param), 0);
     assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ESTABLISHED), 0);
@@ -174,7 +194,10 @@ void side_close(struct side *s)
     assert_int_equal(ibv_dereg_mr(s->mr), 0);
     assert_int_equal(ibv_destroy_cq(s->cq), 0);
     assert_int_equal(ibv_destroy_comp_channel(s->channel), 0);
-    assert_int_equal(ibv_dealloc_pd(s->pd), 0);
+    if (!s->borrowed)
+        assert_int_equal(ibv_dealloc_pd(s->pd), 0);
+    if (s->under)
+        assert_int_equal(ibv_dealloc_pd(s->under), 0);
     free(s->block);
 }
 

@@ -18,6 +18,8 @@ struct side {
     struct rdma_event_channel *events;
     struct rdma_cm_id *id;
     struct ibv_pd *pd;
+    struct ibv_pd *under; /* pd is a parent domain: that which it stands for */
+    bool borrowed;        /* pd is another pair's */
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
     struct ibv_srq *srq; /* NULL: receives go to the QP */
@@ -36,11 +38,13 @@ struct pair_conf {
     const char *address; /* NULL: 127.0.0.1 */
     unsigned send_wr, recv_wr, sge, inline_data;
     int sig_all;
-    uint8_t depth;   /* initiator_depth and responder_resources */
-    bool no_reads;   /* both 0 */
-    int access;      /* of both regions; 0: all */
-    unsigned srq_wr; /* not 0: each side receives from an SRQ of this size */
-    bool ex;         /* CQs and QPs with their extended views: all of wc_flags and of send_ops */
+    uint8_t depth;     /* initiator_depth and responder_resources */
+    bool no_reads;     /* both 0 */
+    int access;        /* of both regions; 0: all */
+    unsigned srq_wr;   /* not 0: each side receives from an SRQ of this size */
+    bool parent;       /* everything is made on parent domains */
+    struct side *with; /* side b uses the PD of this one */
+    bool ex;           /* CQs and QPs with their extended views: all of wc_flags and of send_ops */
 };
 
 /** Objects of a side whose id has its device. Fails the test if anything does, as all of these. */

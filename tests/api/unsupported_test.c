@@ -249,9 +249,7 @@ static void test_memory(void **state)
     NULL_AND(EOPNOTSUPP, ibv_alloc_dm(ctx, &(struct ibv_alloc_dm_attr){.length = 64}));
     NULL_AND(EOPNOTSUPP, ibv_reg_dm_mr(pd, &dm, 0, 64, IBV_ACCESS_ZERO_BASED));
     assert_int_equal(ibv_free_dm(&dm), EOPNOTSUPP);
-    NULL_AND(EOPNOTSUPP, ibv_alloc_null_mr(pd));
     NULL_AND(EOPNOTSUPP, ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
-    assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
 }
 
 static void test_import(void **state)

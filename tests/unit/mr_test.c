@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/qp.h"
 #include "rnic/region.h"
 
 #include <errno.h>
@@ -18,12 +19,14 @@
 static uint8_t memory[64];
 static const uint8_t constant[64] = {1};
 static struct iw_pd *pd;
+static struct iw_qp qp; /* whose stream asks */
 static struct ibv_context context;
 
 static int setup(void **state)
 {
     (void)state;
     pd = iw_pd_alloc(&context);
+    qp.pd = pd;
     return pd ? 0 : -1;
 }
 
@@ -54,7 +57,7 @@ static void arguments(void **state)
         {memory, 64, 0, RW, EINVAL},
         {memory, 64, 0, RA, EINVAL},
         {memory, 64, 0, RW | RR, EINVAL},
-        {memory, 64, 0, LW | IBV_ACCESS_ON_DEMAND, EINVAL},
+        {memory, 64, 0, LW | IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
         {memory, 64, 0, LW | 1u << 8, EINVAL},
         {memory, 64, 0, LW | 1u << 19, EINVAL},
         {memory, 64, 0, LW | 1u << 30, EINVAL},
@@ -114,14 +117,14 @@ static void bases(void **state)
         uint8_t *ptr;
         assert_non_null(mr);
         uint32_t key = mr->pub.rkey;
-        assert_int_equal(iw_region_check(key, pd, IW_USE_READ, rows[i].base + 5, 59, &ptr), IW_OK);
+        assert_int_equal(iw_region_check(key, &qp, IW_USE_READ, rows[i].base + 5, 59, &ptr), IW_OK);
         assert_ptr_equal(ptr, memory + 5);
-        assert_int_equal(iw_region_check(key, pd, IW_USE_READ, rows[i].base + 5, 60, &ptr),
+        assert_int_equal(iw_region_check(key, &qp, IW_USE_READ, rows[i].base + 5, 60, &ptr),
                          IW_ERR_READ_BOUNDS);
-        assert_int_equal(iw_region_check(key, pd, IW_USE_WRITE, rows[i].base, 1, &ptr),
+        assert_int_equal(iw_region_check(key, &qp, IW_USE_WRITE, rows[i].base, 1, &ptr),
                          IW_ERR_TAGGED_ACCESS);
         assert_int_equal(iw_mr_dereg(mr), 0);
-        assert_int_equal(iw_region_check(key, pd, IW_USE_READ, rows[i].base, 1, &ptr),
+        assert_int_equal(iw_region_check(key, &qp, IW_USE_READ, rows[i].base, 1, &ptr),
                          IW_ERR_READ_STAG);
     }
 }

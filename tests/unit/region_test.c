@@ -18,12 +18,15 @@
 
 static uint8_t memory[0x100];
 static struct iw_pd *pd, *other;
+static struct iw_qp own_qp, other_qp; /* whose stream asks */
 
 static int setup(void **state)
 {
     (void)state;
     pd = iw_pd_alloc(NULL);
     other = iw_pd_alloc(NULL);
+    own_qp.pd = pd;
+    other_qp.pd = other;
     return pd && other ? 0 : -1;
 }
 
@@ -37,7 +40,8 @@ static int teardown(void **state)
 
 static void publish(struct iw_region *r, uint64_t base, uint64_t len, unsigned access)
 {
-    *r = (struct iw_region){.pd = pd, .addr = memory, .base = base, .len = len, .access = access};
+    *r = (struct iw_region){.pd = pd,
+                            .grant = {.addr = memory, .base = base, .len = len, .access = access}};
     assert_int_equal(iw_region_publish(r), 0);
 }
 
@@ -102,21 +106,21 @@ static enum iw_err check_with(enum iw_use use, enum fault first, enum fault seco
     struct iw_region r;
     uint64_t to = BASE, len = sizeof(memory);
     uint8_t *ptr = memory + 1;
-    const struct iw_pd *asking = pd;
+    const struct iw_qp *asking = &own_qp;
     enum fault has[] = {first, second};
     bool rights = first == RIGHTS || second == RIGHTS;
     publish(&r, BASE, sizeof(memory), rights ? ALL & ~right[use] : right[use]);
-    uint32_t stag = r.stag;
+    uint32_t stag = r.grant.stag;
     for (int i = 0; i < 2; i++)
         switch (has[i]) {
         case UNKNOWN:
-            stag = r.stag ^ 1;
+            stag = r.grant.stag ^ 1;
             break;
         case DEAD:
-            atomic_store(&r.dead, true);
+            atomic_store(&r.windows, IW_REGION_DEAD);
             break;
         case FOREIGN:
-            asking = other;
+            asking = &other_qp;
             break;
         case WRAP:
             to = UINT64_MAX - len + 2;
@@ -191,7 +195,8 @@ static void bounds(void **state)
         struct iw_region r;
         uint8_t *ptr;
         publish(&r, rows[i].base, rows[i].size, ALL);
-        enum iw_err err = iw_region_check(r.stag, pd, IW_USE_READ, rows[i].to, rows[i].len, &ptr);
+        enum iw_err err =
+            iw_region_check(r.grant.stag, &own_qp, IW_USE_READ, rows[i].to, rows[i].len, &ptr);
         if (rows[i].offset < 0 ? !err || ptr : err || ptr != memory + rows[i].offset)
             fail_msg("row %zu", i);
         iw_region_revoke(&r);
@@ -205,28 +210,30 @@ static void explain(void **state)
     static const struct {
         unsigned access;
         bool dead;
-        struct iw_pd **asking;
+        const struct iw_qp *asking;
         uint32_t flip;
         const char *text;
     } rows[] = {
-        {RW, false, &pd, 0, "registered 0x10000 to 0x100ff, local write, remote write"},
-        {0, false, &pd, 0, "registered 0x10000 to 0x100ff, no rights"},
-        {IBV_ACCESS_REMOTE_READ, true, &pd, 0, "invalidated, was 0x10000 to 0x100ff, remote read"},
-        {RW, false, &other, 0, "the key is of another protection domain"},
-        {RW, false, &pd, 1, "no such key"},
+        {RW, false, &own_qp, 0, "registered 0x10000 to 0x100ff, local write, remote write"},
+        {0, false, &own_qp, 0, "registered 0x10000 to 0x100ff, no rights"},
+        {IBV_ACCESS_REMOTE_READ, true, &own_qp, 0,
+         "invalidated, was 0x10000 to 0x100ff, remote read"},
+        {RW, false, &other_qp, 0, "the key is of another protection domain"},
+        {RW, false, &own_qp, 1, "no such key"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct iw_region r;
         char text[224], expect[224];
         publish(&r, BASE, sizeof(memory), rows[i].access);
-        atomic_store(&r.dead, rows[i].dead);
-        uint32_t stag = r.stag ^ rows[i].flip;
-        iw_region_explain(text, sizeof(text), stag, *rows[i].asking, IW_USE_READ, 0xfff0, 300);
+        if (rows[i].dead)
+            assert_true(iw_region_close(&r));
+        uint32_t stag = r.grant.stag ^ rows[i].flip;
+        iw_region_explain(text, sizeof(text), stag, rows[i].asking, IW_USE_READ, 0xfff0, 300);
         snprintf(expect, sizeof(expect), "RDMA Read of 300 bytes at 0xfff0, key 0x%08x: %s", stag,
                  rows[i].text);
         assert_string_equal(text, expect);
-        iw_region_explain(text, 20, stag, *rows[i].asking, IW_USE_READ, 0xfff0, 300);
+        iw_region_explain(text, 20, stag, rows[i].asking, IW_USE_READ, 0xfff0, 300);
         assert_int_equal(strlen(text), 19);
         iw_region_revoke(&r);
     }
@@ -238,8 +245,9 @@ static void the_longest_explanation_fits(void **state)
     char text[sizeof(((struct iw_qp *)NULL)->explanation)];
     (void)state;
     publish(&r, UINT64_MAX - 15, 16, ALL);
-    atomic_store(&r.dead, true);
-    iw_region_explain(text, sizeof(text), r.stag, pd, IW_USE_GATHER, UINT64_MAX, UINT64_MAX);
+    atomic_store(&r.windows, IW_REGION_DEAD);
+    iw_region_explain(text, sizeof(text), r.grant.stag, &own_qp, IW_USE_GATHER, UINT64_MAX,
+                      UINT64_MAX);
     assert_string_equal(text + strlen(text) - strlen("remote atomic"), "remote atomic");
     iw_region_revoke(&r);
 }
@@ -252,18 +260,24 @@ static void invalidate(void **state)
     uint8_t *ptr;
     (void)state;
     publish(&r, BASE, 16, RW);
-    assert_int_equal(iw_region_invalidate(r.stag ^ 1, pd), IW_ERR_INVALIDATE);
-    assert_int_equal(iw_region_invalidate(0, pd), IW_ERR_INVALIDATE);
-    assert_int_equal(iw_region_invalidate(r.stag, other), IW_ERR_INVALIDATE_STREAM);
-    assert_int_equal(iw_region_check(r.stag, pd, IW_USE_WRITE, BASE, 1, &ptr), IW_OK);
-    assert_int_equal(iw_region_invalidate(r.stag, pd), IW_OK);
-    assert_int_equal(iw_region_check(r.stag, pd, IW_USE_WRITE, BASE, 1, &ptr), IW_ERR_TAGGED_STAG);
-    assert_int_equal(iw_region_invalidate(r.stag, pd), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(r.grant.stag ^ 1, &own_qp, true), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(0, &own_qp, true), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &other_qp, true), IW_ERR_INVALIDATE_STREAM);
+    assert_int_equal(iw_region_check(r.grant.stag, &own_qp, IW_USE_WRITE, BASE, 1, &ptr), IW_OK);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, true), IW_OK);
+    assert_int_equal(iw_region_check(r.grant.stag, &own_qp, IW_USE_WRITE, BASE, 1, &ptr),
+                     IW_ERR_TAGGED_STAG);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, true), IW_ERR_INVALIDATE);
     iw_region_revoke(&r);
 
     publish(&r, BASE, 16, IBV_ACCESS_LOCAL_WRITE);
-    assert_int_equal(iw_region_invalidate(r.stag, pd), IW_ERR_INVALIDATE);
-    assert_int_equal(iw_region_check(r.stag, pd, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, true), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_check(r.grant.stag, &own_qp, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
+    assert_true(iw_region_pin(&r)); /* a window is bound */
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, false), IW_ERR_INVALIDATE);
+    iw_region_unpin(&r);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, false), IW_OK);
+    assert_false(iw_region_pin(&r));
     iw_region_revoke(&r);
 }
 
@@ -304,7 +318,7 @@ static void *copy_thread(void *arg)
     while (!atomic_load(&stop)) {
         lock_get(c->lock);
         uint32_t stag = atomic_load(&stag_now);
-        if (iw_region_check(stag, c->pd, IW_USE_WRITE, c->to, 64, &ptr) == IW_OK) {
+        if (iw_region_check(stag, &c->qp, IW_USE_WRITE, c->to, 64, &ptr) == IW_OK) {
             for (int i = 0; i < 64; i++)
                 ptr[i] = byte++;
             atomic_fetch_add(&copies, 1);
@@ -316,7 +330,7 @@ static void *copy_thread(void *arg)
 
 static void copier_start(struct copier *c, struct iw_pd *in, int i)
 {
-    *c = (struct copier){.pd = in, .to = BASE + 64 * (i % 2)};
+    *c = (struct copier){.qp.pd = in, .pd = in, .to = BASE + 64 * (i % 2)};
     lock_init(&c->qp.rx_lock);
     lock_init(&c->qp.sq_lock);
     c->lock = i % 2 ? &c->qp.rx_lock : &c->qp.sq_lock;
@@ -344,10 +358,11 @@ static void revoke_waits(void **state)
     for (int i = 0; i < 300; i++) {
         struct iw_region *r = malloc(sizeof(*r));
         uint8_t *bytes = malloc(128);
-        *r = (struct iw_region){.pd = pd, .addr = bytes, .base = BASE, .len = 128, .access = RW};
+        *r = (struct iw_region){.pd = pd,
+                                .grant = {.addr = bytes, .base = BASE, .len = 128, .access = RW}};
         assert_int_equal(iw_region_publish(r), 0);
         unsigned before = atomic_load(&copies);
-        atomic_store(&stag_now, r->stag);
+        atomic_store(&stag_now, r->grant.stag);
         while (atomic_load(&copies) == before)
             sched_yield();
         iw_region_revoke(r);

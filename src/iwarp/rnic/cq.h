@@ -63,6 +63,7 @@ struct iw_cq {
     struct iw_cqe current; /* where the poll is; under poll_lock */
     bool single_threaded;  /* by the program's promise: no poll_lock; constant */
     bool stamped;          /* completions carry their time; constant */
+    struct iw_pd *parent;  /* the parent domain it was made on, NULL: none */
 };
 
 static inline struct iw_cq *iw_cq(struct ibv_cq *c)
@@ -70,6 +71,7 @@ static inline struct iw_cq *iw_cq(struct ibv_cq *c)
     return container_of(c, struct iw_cq, pub);
 }
 
+struct iw_pd;
 struct iw_qp;
 
 /**

@@ -31,7 +31,7 @@
  */
 #define CAPS                                                                                       \
     (IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |     \
-     IBV_DEVICE_MEM_MGT_EXTENSIONS)
+     IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
 
 static struct {
     pthread_once_t once;
@@ -164,6 +164,7 @@ void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
         .max_cq = IW_MAX_CQ,
         .max_cqe = IW_MAX_CQE,
         .max_mr = IW_MAX_MR,
+        .max_mw = IW_MAX_MW,
         .max_pd = IW_MAX_PD,
         .max_srq = IW_MAX_SRQ,
         .max_srq_wr = IW_MAX_SRQ_WR,

@@ -10,6 +10,7 @@
 #define IW_MAX_CQ     65536
 #define IW_MAX_CQE    4194303
 #define IW_MAX_MR     1048576
+#define IW_MAX_MW     1048576
 #define IW_MAX_PD     65536
 #define IW_MAX_SRQ    65536
 #define IW_MAX_SRQ_WR 32768

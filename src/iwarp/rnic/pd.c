@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/region.h"
+#include "rnic/td.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +12,23 @@ struct iw_pd *iw_pd_alloc(struct ibv_context *ctx)
         return NULL;
     }
     pd->pub.context = ctx;
+    pd->root = pd;
     lock_init(&pd->lock);
     list_init(&pd->qps);
+    list_init(&pd->windows);
+    return pd;
+}
+
+struct iw_pd *iw_pd_alloc_parent(struct iw_pd *root, struct iw_td *td)
+{
+    struct iw_pd *pd = iw_pd_alloc(root->pub.context);
+    if (!pd)
+        return NULL;
+    pd->root = root;
+    pd->td = td;
+    atomic_fetch_add(&root->users, 1);
+    if (td)
+        atomic_fetch_add(&td->users, 1);
     return pd;
 }
 
@@ -21,6 +36,10 @@ int iw_pd_dealloc(struct iw_pd *pd)
 {
     if (atomic_load(&pd->users))
         return EBUSY;
+    if (pd->root != pd)
+        atomic_fetch_sub(&pd->root->users, 1);
+    if (pd->td)
+        atomic_fetch_sub(&pd->td->users, 1);
     lock_fini(&pd->lock);
     free(pd);
     return 0;
@@ -29,15 +48,15 @@ int iw_pd_dealloc(struct iw_pd *pd)
 void iw_pd_add_qp(struct iw_pd *pd, struct list *link)
 {
     atomic_fetch_add(&pd->users, 1);
-    lock_get(&pd->lock);
-    list_add_tail(&pd->qps, link);
-    lock_put(&pd->lock);
+    lock_get(&pd->root->lock);
+    list_add_tail(&pd->root->qps, link);
+    lock_put(&pd->root->lock);
 }
 
 void iw_pd_remove_qp(struct iw_pd *pd, struct list *link)
 {
-    lock_get(&pd->lock);
+    lock_get(&pd->root->lock);
     list_del(link);
-    lock_put(&pd->lock);
+    lock_put(&pd->root->lock);
     atomic_fetch_sub(&pd->users, 1);
 }

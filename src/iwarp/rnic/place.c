@@ -26,12 +26,13 @@ enum iw_err iw_scatter(struct iw_qp *qp, const struct ibv_sge *sge, uint32_t nsg
             n = len;
         uint8_t *p;
         enum iw_err err =
-            iw_region_check(sge[k].lkey, qp->pd, IW_USE_SCATTER, sge[k].addr + offset, n, &p);
+            iw_region_check(sge[k].lkey, qp, IW_USE_SCATTER, sge[k].addr + offset, n, &p);
         if (err) {
             iw_qp_explain_sge(qp, IW_ERR_LOCAL_SINK, IW_USE_SCATTER, sge, k, nsge, offset, n);
             return IW_ERR_LOCAL_SINK;
         }
-        iw_place(p, src, n);
+        if (p)
+            iw_place(p, src, n);
         src += n;
         len -= n;
         offset = 0;

@@ -98,6 +98,12 @@ static bool walk_maps(int fd, struct walk *w)
     return w->verdict == GOOD;
 }
 
+int iw_prefetch(const void *addr, size_t len, bool write)
+{
+    uintptr_t first = (uintptr_t)addr, page = first & -(uintptr_t)sysconf(_SC_PAGESIZE);
+    return populate(page, len + (first - page), write) ? 0 : iw_probe(addr, len, write);
+}
+
 int iw_probe(const void *addr, size_t len, bool write)
 {
     uintptr_t first = (uintptr_t)addr, last = first + (len - 1);

@@ -16,4 +16,7 @@
 /** @p len is not 0 and the range does not wrap. @return 0 or EFAULT */
 int iw_probe(const void *addr, size_t len, bool write);
 
+/** Brings memory in, whatever its size, for reading or for writing. @return 0 or EFAULT */
+int iw_prefetch(const void *addr, size_t len, bool write);
+
 #endif

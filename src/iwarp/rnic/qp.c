@@ -4,6 +4,7 @@
 
 #include "rnic/cm.h"
 #include "rnic/context.h"
+#include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
 #include "rnic/qp_rx.h"
@@ -122,12 +123,12 @@ static void release(struct iw_qp *qp)
     free(qp);
 }
 
-static void publish(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
+static void publish(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     struct ibv_qp *q = &qp->pub;
     q->context = qp->pd->pub.context;
     q->qp_context = a->qp_context;
-    q->pd = &qp->pd->pub;
+    q->pd = &pd->pub;
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
@@ -138,7 +139,7 @@ static void publish(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
     cq_use(qp->recv_cq, 1);
     if (qp->rq->srq)
         atomic_fetch_add(&qp->rq->srq->users, 1);
-    iw_pd_add_qp(qp->pd, &qp->pd_link);
+    iw_pd_add_qp(pd, &qp->pd_link);
 }
 
 struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
@@ -155,7 +156,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     if (attr->srq)
         cap.max_recv_wr = cap.max_recv_sge = 0;
     qp->cap = cap;
-    qp->pd = pd;
+    qp->pd = pd->root;
     qp->send_cq = attr->send_cq ? iw_cq(attr->send_cq) : NULL;
     qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
     list_init(&qp->rq_link);
@@ -176,7 +177,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
         errno = r ? r : rr;
         return NULL;
     }
-    publish(qp, attr);
+    publish(qp, pd, attr);
     attr->cap = cap;
     return qp;
 }
@@ -190,7 +191,8 @@ void iw_qp_stop(struct iw_qp *qp)
         sched_yield();
     iw_dirty_wait(&qp->dirty);
     iw_rx_fini(qp);
-    iw_pd_remove_qp(qp->pd, &qp->pd_link);
+    iw_mw_leave_qp(qp);
+    iw_pd_remove_qp(iw_pd(qp->pub.pd), &qp->pd_link);
 }
 
 void iw_qp_free(struct iw_qp *qp)

@@ -5,8 +5,9 @@
  * Files: qp.c life and numbers, qp_state.c the ibv state table, sq.c posting, qp_tx.c transmission,
  * qp_rx.c reception (the upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones,
  * qp_read.c reads and atomics we ask for, qp_answer.c the
- * peer's, qp_held.c early messages, place.c memory, qp_fail.c errors and flush, qp_explain.c what
- * the log says of them, rq.c receive queues, qp_link.c attach, close and detach of the stream.
+ * peer's, qp_held.c early messages, place.c memory, mw.c windows, qp_fail.c errors and flush,
+ * qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and detach
+ * of the stream.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
@@ -17,7 +18,7 @@
  *     qp.sq_lock      everything sent: send queue, orq, irq, tx, batch, ibv state, link
  *     rq.lock         the receive queue, or the SRQ
  *     cq.lock
- *     channel.lock, context.lock, engine.lock: leaves
+ *     channel.lock, context.lock, engine.lock, mw.lock: leaves
  *
  * Posting takes sq_lock or rq.lock only. rx_lock may be waited for only by tear-down and by
  * iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
@@ -44,6 +45,7 @@
 #include <stdint.h>
 
 struct iw_cm;
+struct iw_mw;
 
 /* ---- receive queue: a QP's own, or a shared one ---- */
 
@@ -100,12 +102,21 @@ void iw_rq_leave(struct iw_rq *rq, struct iw_qp *qp);
 
 struct iw_sqe {
     uint64_t wr_id;
-    uint64_t remote_addr;
-    uint64_t compare_add, swap;
-    uint64_t len;     /* payload bytes */
-    uint64_t cut;     /* of them, or of the request, cut into FPDUs */
-    uint64_t end_pos; /* tx position behind the last byte, once all is cut */
-    uint32_t rkey;
+    union {
+        struct {
+            uint64_t remote_addr;
+            uint64_t compare_add, swap;
+        };
+        struct {
+            uint64_t addr, length;
+            uint32_t lkey;
+            unsigned access;
+        } bind; /* of a window */
+    };
+    uint64_t len;        /* payload bytes */
+    uint64_t cut;        /* of them, or of the request, cut into FPDUs */
+    uint64_t end_pos;    /* tx position behind the last byte, once all is cut */
+    uint32_t rkey;       /* of a bind: the window's new one */
     uint32_t imm_or_inv; /* imm_data as given, or the key to invalidate */
     uint8_t opcode;      /* enum ibv_wr_opcode */
     uint8_t flags;       /* IBV_SEND_* of the WR; SIGNALED also by sq_sig_all */
@@ -140,6 +151,7 @@ struct iw_irq_entry {
     bool is_atomic; /* done already; only its response is due */
     struct rdmap_read_request read;
     struct rdmap_atomic_response atomic;
+    const uint8_t *from; /* once begun: a window may be bound elsewhere under the same key */
     uint64_t cut;
     uint64_t end_pos; /* once all is cut; kept until sent, as its memory may be gathered */
     bool begun;
@@ -173,7 +185,7 @@ struct iw_qp {
         struct ibv_qp pub;
         struct ibv_qp_ex pub_ex;
     };
-    struct iw_pd *pd;
+    struct iw_pd *pd;                /* a root; pub.pd may be a parent domain */
     struct list pd_link;             /* pd->qps */
     struct iw_qp *hash_next;         /* QP number table */
     struct iw_cq *send_cq, *recv_cq; /* NULL only for a queue of size 0 */
@@ -270,11 +282,14 @@ struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
-/** @return 0; EINVAL (state, opcode, flags, SGEs), ENOMEM (full), EOPNOTSUPP; *bad_wr is set then
+/** @return 0; EINVAL (state, opcode, flags, SGEs, window), EPERM (bind: domains), ENOMEM (full),
+ * EOPNOTSUPP; *bad_wr is set then
  */
 int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 /** The same for the whole list, of which nothing is posted after an error. */
 int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr);
+/** Binds a window of type 1 and gives @p mw its new rkey. @return as iw_post_send(), EPERM */
+int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind);
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* What the CM calls is in qp_link.h. */

@@ -9,7 +9,7 @@
 static enum iw_err check(struct iw_qp *qp, uint32_t stag, enum iw_use use, unsigned right,
                          uint64_t to, uint64_t len, uint8_t **p)
 {
-    enum iw_err err = iw_region_check(stag, qp->pd, use, to, len, p);
+    enum iw_err err = iw_region_check(stag, qp, use, to, len, p);
     if (!err && len && !iw_qp_allows(qp, right))
         err = IW_ERR_READ_ACCESS;
     if (err)
@@ -112,8 +112,11 @@ enum iw_err iw_answer_cut_locked(struct iw_qp *qp, bool *whole)
     } else {
         uint8_t *p;
         enum iw_err err = source(qp, &q->read, &p);
+        if (!err && q->begun && p != q->from)
+            err = IW_ERR_READ_STAG;
         if (err)
             return err;
+        q->from = p;
         iov = (struct iovec){.iov_base = p, .iov_len = q->read.size};
         m.opcode = RDMAP_READ_RESPONSE;
         m.stag = q->read.sink_stag;
@@ -149,6 +152,8 @@ enum iw_err iw_answer_revalidate_locked(struct iw_qp *qp)
         if (i == qp->irq_cut && !q->begun)
             break;
         enum iw_err err = q->is_atomic ? IW_OK : source(qp, &q->read, &p);
+        if (!err && !q->is_atomic && p != q->from)
+            err = IW_ERR_READ_STAG;
         if (err)
             return err;
     }

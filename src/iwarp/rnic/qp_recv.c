@@ -76,7 +76,7 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     if (!err)
         err = iw_scatter(qp, qp->recv.sge, qp->recv.nsge, at, p, len);
     if (!err && seg->last && rdmap_ops[seg->opcode].invalidate) {
-        err = iw_region_invalidate(seg->inval_stag, qp->pd);
+        err = iw_region_invalidate(seg->inval_stag, qp, true);
         if (err)
             iw_qp_explain(qp, err, "%s, key 0x%08" PRIx32, rdmap_ops[seg->opcode].name,
                           seg->inval_stag);

@@ -23,7 +23,7 @@ static int on_write(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
     uint8_t *p;
-    enum iw_err err = iw_region_check(seg->stag, qp->pd, IW_USE_WRITE, seg->to, seg->len, &p);
+    enum iw_err err = iw_region_check(seg->stag, qp, IW_USE_WRITE, seg->to, seg->len, &p);
     if (!err && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;
     if (err) {

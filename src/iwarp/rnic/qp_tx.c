@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Transmission: turns what is queued into batches of FPDUs and hands them to TCP. */
+#include "rnic/mw.h"
 #include "rnic/pool.h"
 #include "rnic/qp_answer.h"
 #include "rnic/qp_explain.h"
@@ -29,7 +30,7 @@ static enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m
     for (unsigned k = 0; k < e->nsge; k++) {
         uint8_t *p;
         enum iw_err err =
-            iw_region_check(sge[k].lkey, qp->pd, IW_USE_GATHER, sge[k].addr, sge[k].length, &p);
+            iw_region_check(sge[k].lkey, qp, IW_USE_GATHER, sge[k].addr, sge[k].length, &p);
         if (err) {
             iw_qp_explain_sge(qp, err, IW_USE_GATHER, sge, k, e->nsge, 0, sge[k].length);
             return err;
@@ -97,12 +98,15 @@ static enum iw_err describe_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg 
     }
 }
 
-static enum iw_err invalidate_locked(struct iw_qp *qp, uint32_t stag)
+/** Carries out a work request that puts nothing on the wire. @return IW_OK, or why it cannot be */
+static enum iw_err run_locked(struct iw_qp *qp, const struct iw_sqe *e)
 {
-    enum iw_err err = iw_region_invalidate(stag, qp->pd);
+    if (e->opcode == IBV_WR_BIND_MW)
+        return iw_mw_bind_locked(qp, e);
+    enum iw_err err = iw_region_invalidate(e->imm_or_inv, qp, false);
     if (!err)
         return IW_OK;
-    iw_qp_explain(qp, IW_ERR_LOCAL_OP, "key 0x%08x: %s", stag, iw_err_info(err)->text);
+    iw_qp_explain(qp, IW_ERR_LOCAL_OP, "key 0x%08x: %s", e->imm_or_inv, iw_err_info(err)->text);
     return IW_ERR_LOCAL_OP;
 }
 
@@ -114,18 +118,15 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
     struct iovec iov[IW_MAX_SGE];
     uint8_t hdr[RDMAP_ATOMIC_REQUEST_HDR];
     struct iwc_msg m = {.cut = e->cut, .begun = e->begun};
-    enum iw_err err = IW_OK;
+    bool local = iw_sqe_is_local(e);
 
     *whole = true;
-    if (e->opcode == IBV_WR_LOCAL_INV)
-        err = invalidate_locked(qp, e->imm_or_inv);
-    else
-        err = describe_locked(qp, i, &m, iov, hdr);
+    enum iw_err err = local ? run_locked(qp, e) : describe_locked(qp, i, &m, iov, hdr);
     if (err) {
         e->status = iw_err_info(err)->status;
         return err;
     }
-    if (e->opcode != IBV_WR_LOCAL_INV)
+    if (!local)
         *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
     e->cut = m.cut;
     e->begun = m.begun;
@@ -144,7 +145,10 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
     return IW_OK;
 }
 
-/** Whether the work request at sq.cut may go now: reads in flight hold fences and, at ORD, reads.
+/**
+ * Whether the work request at sq.cut may go now: reads in flight hold fences and, at ORD, reads;
+ * what is cut and unsent holds local operations, which may take away the memory it is gathered
+ * from.
  */
 static bool wr_may_go(const struct iw_qp *qp)
 {
@@ -156,6 +160,8 @@ static bool wr_may_go(const struct iw_qp *qp)
         return true;
     if ((e->flags & IBV_SEND_FENCE) && flying)
         return false;
+    if (iw_sqe_is_local(e))
+        return qp->tx.sent_pos == qp->tx.cut_pos;
     return !iw_sqe_is_request(e) || flying < qp->ord.limit || qp->ord.limit == 0;
 }
 
@@ -220,7 +226,7 @@ static enum iw_err revalidate_locked(struct iw_qp *qp)
         struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
         if (i == qp->sq.cut && !e->begun)
             break;
-        if (iw_sqe_is_request(e) || e->opcode == IBV_WR_LOCAL_INV ||
+        if (iw_sqe_is_request(e) || iw_sqe_is_local(e) ||
             (e->end_pos && e->end_pos <= qp->tx.sent_pos))
             continue;
         enum iw_err err = gather_locked(qp, i, &m, iov);

@@ -1,58 +1,120 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/region.h"
 
+#include "rnic/mw.h"
 #include "rnic/qp.h"
 #include "rnic/stag.h"
 #include "wire/range.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
+/** Why an access is refused, in the order of the checks. */
+enum refusal { GRANTED, BAD_STAG, BAD_STREAM, BAD_ACCESS, BAD_WRAP, BAD_BOUNDS };
+
 /** What each use needs, and how it calls what is refused. */
 static const struct {
     unsigned right;
-    enum iw_err stag, stream, access, wrap, bounds;
+    bool remote;
+    enum iw_err err[BAD_BOUNDS + 1];
     const char *name;
 } uses[] = {
-    [IW_USE_GATHER] = {0, IW_ERR_LOCAL_PROT, IW_ERR_LOCAL_PROT, IW_ERR_LOCAL_PROT,
-                       IW_ERR_LOCAL_PROT, IW_ERR_LOCAL_PROT, "local source"},
-    [IW_USE_SCATTER] = {IBV_ACCESS_LOCAL_WRITE, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK,
-                        IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK, "local sink"},
-    [IW_USE_WRITE] = {IBV_ACCESS_REMOTE_WRITE, IW_ERR_TAGGED_STAG, IW_ERR_TAGGED_STREAM,
-                      IW_ERR_TAGGED_ACCESS, IW_ERR_TAGGED_WRAP, IW_ERR_TAGGED_BOUNDS, "RDMA Write"},
-    [IW_USE_READ] = {IBV_ACCESS_REMOTE_READ, IW_ERR_READ_STAG, IW_ERR_READ_STREAM,
-                     IW_ERR_READ_ACCESS, IW_ERR_READ_WRAP, IW_ERR_READ_BOUNDS, "RDMA Read"},
-    [IW_USE_ATOMIC] = {IBV_ACCESS_REMOTE_ATOMIC, IW_ERR_READ_STAG, IW_ERR_READ_STREAM,
-                       IW_ERR_READ_ACCESS, IW_ERR_READ_WRAP, IW_ERR_READ_BOUNDS, "atomic"},
+    [IW_USE_GATHER] = {0,
+                       false,
+                       {IW_OK, IW_ERR_LOCAL_PROT, IW_ERR_LOCAL_PROT, IW_ERR_LOCAL_PROT,
+                        IW_ERR_LOCAL_PROT, IW_ERR_LOCAL_PROT},
+                       "local source"},
+    [IW_USE_SCATTER] = {IBV_ACCESS_LOCAL_WRITE,
+                        false,
+                        {IW_OK, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK,
+                         IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK},
+                        "local sink"},
+    [IW_USE_WRITE] = {IBV_ACCESS_REMOTE_WRITE,
+                      true,
+                      {IW_OK, IW_ERR_TAGGED_STAG, IW_ERR_TAGGED_STREAM, IW_ERR_TAGGED_ACCESS,
+                       IW_ERR_TAGGED_WRAP, IW_ERR_TAGGED_BOUNDS},
+                      "RDMA Write"},
+    [IW_USE_READ] = {IBV_ACCESS_REMOTE_READ,
+                     true,
+                     {IW_OK, IW_ERR_READ_STAG, IW_ERR_READ_STREAM, IW_ERR_READ_ACCESS,
+                      IW_ERR_READ_WRAP, IW_ERR_READ_BOUNDS},
+                     "RDMA Read"},
+    [IW_USE_ATOMIC] = {IBV_ACCESS_REMOTE_ATOMIC,
+                       true,
+                       {IW_OK, IW_ERR_READ_STAG, IW_ERR_READ_STREAM, IW_ERR_READ_ACCESS,
+                        IW_ERR_READ_WRAP, IW_ERR_READ_BOUNDS},
+                       "atomic"},
 };
 
-static bool is_dead(const struct iw_region *r)
+/**
+ * A copy of the grant that holds together. A window may be bound anew meanwhile; then its old STag
+ * is void, and nobody has been told of the new one yet.
+ * @return false if that is so, or if the grant is not of @p stag
+ */
+static bool grant_of(const struct iw_region *r, uint32_t stag, struct iw_grant *g)
 {
-    return atomic_load_explicit(&r->dead, memory_order_acquire);
+    unsigned before = atomic_load_explicit(&r->changes, memory_order_acquire);
+    g->stag = __atomic_load_n(&r->grant.stag, __ATOMIC_ACQUIRE);
+    g->access = __atomic_load_n(&r->grant.access, __ATOMIC_ACQUIRE);
+    g->addr = __atomic_load_n(&r->grant.addr, __ATOMIC_ACQUIRE);
+    g->base = __atomic_load_n(&r->grant.base, __ATOMIC_ACQUIRE);
+    g->len = __atomic_load_n(&r->grant.len, __ATOMIC_ACQUIRE);
+    g->qp = __atomic_load_n(&r->grant.qp, __ATOMIC_ACQUIRE);
+    return before % 2 == 0 && g->stag == stag &&
+           atomic_load_explicit(&r->changes, memory_order_relaxed) == before;
 }
 
-enum iw_err iw_region_check(uint32_t stag, const struct iw_pd *pd, enum iw_use use, uint64_t to,
-                            uint64_t len, uint8_t **ptr)
+/** @p qp is NULL for ibv_advise_mr(), which holds pd->lock instead of a QP lock. */
+static enum refusal look(uint32_t stag, const struct iw_pd *pd, const struct iw_qp *qp,
+                         enum iw_use use, uint64_t to, uint64_t len, uint8_t **ptr)
 {
     struct iw_region *r;
+    struct iw_grant g;
     *ptr = NULL;
     if (len == 0)
-        return IW_OK;
+        return GRANTED;
     enum iw_stag_found found = iw_stag_find(stag, pd, &r);
     if (found == IW_STAG_FOREIGN)
-        return uses[use].stream;
-    if (found == IW_STAG_NONE || is_dead(r))
-        return uses[use].stag;
-    if ((r->access & uses[use].right) != uses[use].right)
-        return uses[use].access;
+        return BAD_STREAM;
+    if (found == IW_STAG_NONE || iw_region_is_dead(r) || !grant_of(r, stag, &g) || g.len == 0)
+        return BAD_STAG;
+    if (r->kind == IW_REGION_WINDOW && !uses[use].remote)
+        return BAD_STAG;
+    if (g.qp && g.qp != qp)
+        return BAD_STREAM;
+    if ((g.access & uses[use].right) != uses[use].right)
+        return BAD_ACCESS;
     if (range_wraps(to, len))
-        return uses[use].wrap;
-    if (!range_inside(r->base, r->len, to, len))
-        return uses[use].bounds;
-    *ptr = r->addr + (to - r->base);
-    return IW_OK;
+        return BAD_WRAP;
+    if (!range_inside(g.base, g.len, to, len))
+        return BAD_BOUNDS;
+    if (r->kind != IW_REGION_NULL)
+        *ptr = g.addr + (to - g.base);
+    else if (use == IW_USE_GATHER)
+        *ptr = g.addr;
+    return GRANTED;
+}
+
+enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
+                            uint64_t len, uint8_t **ptr)
+{
+    return uses[use].err[look(stag, qp->pd, qp, use, to, len, ptr)];
+}
+
+int iw_region_advised(uint32_t lkey, struct iw_pd *pd, bool write, uint64_t to, uint64_t len,
+                      uint8_t **ptr)
+{
+    static const int err[] = {[GRANTED] = 0,        [BAD_STAG] = EFAULT, [BAD_STREAM] = EPERM,
+                              [BAD_ACCESS] = EPERM, [BAD_WRAP] = EFAULT, [BAD_BOUNDS] = EFAULT};
+    struct iw_region *r;
+    lock_get(&pd->lock);
+    bool window = iw_stag_find(lkey, pd, &r) == IW_STAG_OWN && r->kind == IW_REGION_WINDOW;
+    int e = err[look(lkey, pd, NULL, write ? IW_USE_SCATTER : IW_USE_GATHER, to, len, ptr)];
+    lock_put(&pd->lock);
+    return window ? EINVAL : e;
 }
 
 /* ---- explanation ---- */
@@ -76,50 +138,95 @@ static void name_rights(char *buf, size_t size, unsigned access)
             used += (size_t)snprintf(buf + used, size - used, used ? ", %s" : "%s", rights[i].name);
 }
 
-/* The end of a range is said as its last byte: behind it there may be no address any more. */
-void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_pd *pd,
+/** The end of a range is said as its last byte: behind it there may be no address any more. */
+static void describe(char *buf, size_t size, const struct iw_region *r, uint32_t stag,
+                     const struct iw_qp *qp)
+{
+    struct iw_grant g;
+    char have[64];
+    if (!grant_of(r, stag, &g) || g.len == 0) {
+        snprintf(buf, size, "memory window, not bound");
+    } else if (g.qp && g.qp != qp) {
+        snprintf(buf, size, "memory window of another QP");
+    } else {
+        name_rights(have, sizeof(have), g.access);
+        snprintf(buf, size, "%s 0x%" PRIx64 " to 0x%" PRIx64 ", %s",
+                 iw_region_is_dead(r)          ? "invalidated, was"
+                 : r->kind == IW_REGION_WINDOW ? "window"
+                                               : "registered",
+                 g.base, g.base + (g.len - 1), have);
+    }
+}
+
+void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp *qp,
                        enum iw_use use, uint64_t to, uint64_t len)
 {
     struct iw_region *r;
-    char asked[96], have[64];
-    enum iw_stag_found found = iw_stag_find(stag, pd, &r);
+    char asked[96], is[128];
+    enum iw_stag_found found = iw_stag_find(stag, qp->pd, &r);
     snprintf(asked, sizeof(asked), "%s of %" PRIu64 " bytes at 0x%" PRIx64 ", key 0x%08x",
              uses[use].name, len, to, stag);
-    if (found == IW_STAG_NONE) {
-        snprintf(buf, size, "%s: no such key", asked);
-    } else if (found == IW_STAG_FOREIGN) {
-        snprintf(buf, size, "%s: the key is of another protection domain", asked);
-    } else {
-        name_rights(have, sizeof(have), r->access);
-        snprintf(buf, size, "%s: %s 0x%" PRIx64 " to 0x%" PRIx64 ", %s", asked,
-                 is_dead(r) ? "invalidated, was" : "registered", r->base, r->base + (r->len - 1),
-                 have);
-    }
+    if (found == IW_STAG_OWN)
+        describe(is, sizeof(is), r, stag, qp);
+    else
+        snprintf(is, sizeof(is), "%s",
+                 found == IW_STAG_NONE ? "no such key" : "the key is of another protection domain");
+    snprintf(buf, size, "%s: %s", asked, is);
 }
 
 /* ---- life ---- */
 
-enum iw_err iw_region_invalidate(uint32_t stag, const struct iw_pd *pd)
+bool iw_region_is_dead(const struct iw_region *r)
+{
+    return atomic_load_explicit(&r->windows, memory_order_acquire) < 0;
+}
+
+bool iw_region_pin(struct iw_region *r)
+{
+    int n = atomic_load(&r->windows);
+    while (n >= 0)
+        if (atomic_compare_exchange_weak(&r->windows, &n, n + 1))
+            return true;
+    return false;
+}
+
+void iw_region_unpin(struct iw_region *r)
+{
+    atomic_fetch_sub(&r->windows, 1);
+}
+
+bool iw_region_close(struct iw_region *r)
+{
+    int none = 0;
+    return atomic_compare_exchange_strong(&r->windows, &none, IW_REGION_DEAD);
+}
+
+enum iw_err iw_region_invalidate(uint32_t stag, const struct iw_qp *qp, bool remote)
 {
     struct iw_region *r;
-    enum iw_stag_found found = iw_stag_find(stag, pd, &r);
+    enum iw_stag_found found = iw_stag_find(stag, qp->pd, &r);
     if (found == IW_STAG_FOREIGN)
         return IW_ERR_INVALIDATE_STREAM;
-    if (found == IW_STAG_NONE || !(r->access & REMOTE) || atomic_exchange(&r->dead, true))
+    if (found == IW_STAG_NONE)
+        return IW_ERR_INVALIDATE;
+    if (r->kind == IW_REGION_WINDOW)
+        return iw_mw_invalidate(r, stag, qp);
+    if ((remote && !(r->grant.access & REMOTE)) || !iw_region_close(r))
         return IW_ERR_INVALIDATE;
     return IW_OK;
 }
 
 int iw_region_publish(struct iw_region *r)
 {
-    atomic_init(&r->dead, false);
+    atomic_init(&r->windows, 0);
+    atomic_init(&r->changes, 0);
     return iw_stag_insert(r);
 }
 
 void iw_region_revoke(struct iw_region *r)
 {
     struct iw_pd *pd = r->pd;
-    atomic_store(&r->dead, true);
+    atomic_store(&r->windows, IW_REGION_DEAD);
     iw_stag_hide(r);
     lock_get(&pd->lock);
     list_for_each (link, &pd->qps) {

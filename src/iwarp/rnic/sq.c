@@ -2,6 +2,7 @@
 /* Posting: checks a work request, copies it into the send queue, and decides when it goes out. */
 #include "rnic/sq.h"
 
+#include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
 
@@ -19,6 +20,7 @@ static const struct verb {
     bool inline_ok;
     bool atomic;    /* an 8-byte answer comes into the scatter list */
     bool extension; /* only to an anywarp peer */
+    bool local;     /* no data, nothing on the wire */
     enum ibv_wc_opcode wc;
 } verbs[] = {
     [IBV_WR_SEND] = {.known = true, .inline_ok = true, .wc = IBV_WC_SEND},
@@ -32,7 +34,8 @@ static const struct verb {
     [IBV_WR_RDMA_READ] = {.known = true, .wc = IBV_WC_RDMA_READ},
     [IBV_WR_ATOMIC_CMP_AND_SWP] = {.known = true, .atomic = true, .wc = IBV_WC_COMP_SWAP},
     [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.known = true, .atomic = true, .wc = IBV_WC_FETCH_ADD},
-    [IBV_WR_LOCAL_INV] = {.known = true, .wc = IBV_WC_LOCAL_INV},
+    [IBV_WR_LOCAL_INV] = {.known = true, .local = true, .wc = IBV_WC_LOCAL_INV},
+    [IBV_WR_BIND_MW] = {.known = true, .local = true, .wc = IBV_WC_BIND_MW},
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -79,7 +82,16 @@ static int total_length(const struct ibv_send_wr *wr, uint64_t *len)
     return *len > UINT32_MAX ? EINVAL : 0;
 }
 
-static int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, uint64_t *len)
+static int check_local(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+{
+    if (wr->send_flags & IBV_SEND_INLINE)
+        return EINVAL;
+    return wr->opcode == IBV_WR_BIND_MW ? iw_mw_check_wr(qp, wr, type) : 0;
+}
+
+/** @param type  of the windows that may be bound */
+static int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type,
+                 uint64_t *len)
 {
     const struct iw_sq *sq = &qp->sq;
     if ((unsigned)wr->opcode >= VERBS || !verbs[wr->opcode].known)
@@ -88,6 +100,9 @@ static int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, uint64_t 
         return EOPNOTSUPP;
     if (wr->send_flags & ~(unsigned)SEND_FLAGS)
         return EINVAL;
+    *len = 0;
+    if (verbs[wr->opcode].local)
+        return check_local(qp, wr, type);
     if (wr->num_sge < 0 || total_length(wr, len))
         return EINVAL;
     if (verbs[wr->opcode].atomic && *len != sizeof(uint64_t))
@@ -106,36 +121,53 @@ static void copy_inline(struct iw_sq *sq, uint32_t i, const struct ibv_send_wr *
     }
 }
 
-static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr)
+/** Copies what the opcode has beside its data. */
+static void copy_operands(struct iw_sqe *e, const struct ibv_send_wr *wr)
+{
+    const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+    if (wr->opcode == IBV_WR_BIND_MW) {
+        e->rkey = wr->bind_mw.rkey;
+        e->bind.addr = info->addr;
+        e->bind.length = info->length;
+        e->bind.lkey = info->mr ? info->mr->lkey : 0;
+        e->bind.access = info->mw_access_flags;
+    } else if (verbs[wr->opcode].atomic) {
+        e->rkey = wr->wr.atomic.rkey;
+        e->remote_addr = wr->wr.atomic.remote_addr;
+        e->compare_add = wr->wr.atomic.compare_add;
+        e->swap = wr->wr.atomic.swap;
+    } else {
+        e->rkey = wr->wr.rdma.rkey;
+        e->remote_addr = wr->wr.rdma.remote_addr;
+        e->imm_or_inv = wr->invalidate_rkey;
+    }
+}
+
+static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
 {
     struct iw_sq *sq = &qp->sq;
     uint64_t len;
     assert_held(&qp->sq_lock);
-    int r = check(qp, wr, &len);
+    int r = check(qp, wr, type, &len);
     if (r)
         return r;
     if (sq->tail - sq->head >= sq->max_wr)
         return ENOMEM;
     uint32_t i = sq->tail & sq->mask;
     bool is_inline = wr->send_flags & IBV_SEND_INLINE;
-    bool atomic = verbs[wr->opcode].atomic;
+    int nsge = is_inline || verbs[wr->opcode].local ? 0 : wr->num_sge;
     sq->ring[i] = (struct iw_sqe){
         .wr_id = wr->wr_id,
-        .remote_addr = atomic ? wr->wr.atomic.remote_addr : wr->wr.rdma.remote_addr,
-        .rkey = atomic ? wr->wr.atomic.rkey : wr->wr.rdma.rkey,
-        .compare_add = wr->wr.atomic.compare_add,
-        .swap = wr->wr.atomic.swap,
-        .imm_or_inv = wr->invalidate_rkey,
         .len = len,
         .opcode = wr->opcode,
         .flags = wr->send_flags | (sq->sig_all ? IBV_SEND_SIGNALED : 0),
-        .nsge = is_inline ? 0 : wr->num_sge,
+        .nsge = (uint8_t)nsge,
     };
+    copy_operands(&sq->ring[i], wr);
     if (is_inline)
         copy_inline(sq, i, wr);
-    else
-        for (int k = 0; k < wr->num_sge; k++)
-            iw_sq_sge(sq, i)[k] = wr->sg_list[k];
+    for (int k = 0; k < nsge; k++)
+        iw_sq_sge(sq, i)[k] = wr->sg_list[k];
     sq->tail++;
     qp->unflushed += (uint32_t)len;
     return 0;
@@ -157,11 +189,17 @@ static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr
     int r = 0;
     assert_held(&qp->sq_lock);
     for (; wr && !r; wr = wr->next)
-        r = room-- == 0 ? ENOMEM : check(qp, wr, &len);
+        r = room-- == 0 ? ENOMEM : check(qp, wr, IBV_MW_TYPE_2, &len);
     return r;
 }
 
-static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, bool all)
+enum how {
+    POST_EACH,  /* those before a bad one stay posted */
+    POST_ALL,   /* all or none */
+    POST_BIND_1 /* one bind of a window of type 1 */
+};
+
+static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum how how)
 {
     struct iw_wakes wakes = {0};
     int r = 0;
@@ -170,10 +208,10 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
     lock_get(&qp->sq_lock);
     if (qp->state < IBV_QPS_RTS)
         r = EINVAL;
-    if (all && !r)
+    if (how == POST_ALL && !r)
         r = check_all_locked(qp, wr);
     for (; wr && !r; wr = r ? wr : wr->next)
-        r = push_locked(qp, wr);
+        r = push_locked(qp, wr, how == POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
     if (r)
         *bad_wr = wr;
     if (qp->flushed)
@@ -195,13 +233,29 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
 
 int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-    return post(qp, wr, bad_wr, false);
+    return post(qp, wr, bad_wr, POST_EACH);
 }
 
 int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr)
 {
     struct ibv_send_wr *bad_wr;
-    return post(qp, wr, &bad_wr, true);
+    return post(qp, wr, &bad_wr, POST_ALL);
+}
+
+int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind)
+{
+    struct ibv_send_wr *bad_wr, wr = {
+                                    .wr_id = bind->wr_id,
+                                    .opcode = IBV_WR_BIND_MW,
+                                    .send_flags = bind->send_flags,
+                                    .bind_mw = {.mw = &mw->pub,
+                                                .rkey = ibv_inc_rkey(mw->pub.rkey),
+                                                .bind_info = bind->bind_info},
+                                };
+    int r = post(qp, &wr, &bad_wr, POST_BIND_1);
+    if (!r)
+        mw->pub.rkey = wr.bind_mw.rkey;
+    return r;
 }
 
 /* ---- completion ---- */
@@ -225,6 +279,11 @@ static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_w
 bool iw_sqe_is_request(const struct iw_sqe *e)
 {
     return e->opcode == IBV_WR_RDMA_READ || verbs[e->opcode].atomic;
+}
+
+bool iw_sqe_is_local(const struct iw_sqe *e)
+{
+    return verbs[e->opcode].local;
 }
 
 static bool done(const struct iw_qp *qp, const struct iw_sqe *e)

@@ -16,6 +16,9 @@ enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e);
 /** Whether it waits for a response: a read or an atomic. */
 bool iw_sqe_is_request(const struct iw_sqe *e);
 
+/** Whether it puts nothing on the wire: a local invalidate or a bind. */
+bool iw_sqe_is_local(const struct iw_sqe *e);
+
 /** Completes, in posting order, what is done (RFC 5040 rule 15: also behind outstanding reads). */
 void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w);
 

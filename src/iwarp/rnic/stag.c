@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define BUCKETS 65536
+#define BUCKETS  65536
+#define KEY_BITS 8 /* of an STag; above them is the index */
 
 struct iw_stag_slot {
     struct iw_stag_slot *_Atomic next;
@@ -22,27 +23,39 @@ static struct {
 
 static struct iw_stag_slot *_Atomic *bucket_of(uint32_t stag)
 {
-    return &table.bucket[(stag >> 8) % BUCKETS];
+    return &table.bucket[(stag >> KEY_BITS) % BUCKETS];
 }
 
-static struct iw_stag_slot *find(uint32_t stag)
+/** The slot whose STag is @p stag in all but the lowest @p ignored bits. */
+static struct iw_stag_slot *find(uint32_t stag, unsigned ignored)
 {
     struct iw_stag_slot *s = atomic_load_explicit(bucket_of(stag), memory_order_acquire);
-    while (s && atomic_load_explicit(&s->stag, memory_order_acquire) != stag)
+    while (s && (atomic_load_explicit(&s->stag, memory_order_acquire) ^ stag) >> ignored)
         s = atomic_load_explicit(&s->next, memory_order_acquire);
     return s;
 }
 
-enum iw_stag_found iw_stag_find(uint32_t stag, const struct iw_pd *pd, struct iw_region **r)
+static enum iw_stag_found look(uint32_t stag, unsigned ignored, const struct iw_pd *pd,
+                               struct iw_region **r)
 {
-    struct iw_stag_slot *s = stag ? find(stag) : NULL;
+    struct iw_stag_slot *s = stag >> KEY_BITS ? find(stag, ignored) : NULL;
     if (!s)
         return IW_STAG_NONE;
     if (atomic_load_explicit(&s->pd, memory_order_acquire) != pd)
         return IW_STAG_FOREIGN;
     *r = atomic_load_explicit(&s->region, memory_order_acquire);
     /* The slot may have got a new region of this domain since its STag was compared. */
-    return *r && (*r)->stag == stag ? IW_STAG_OWN : IW_STAG_NONE;
+    return *r && !((iw_region_stag(*r) ^ stag) >> ignored) ? IW_STAG_OWN : IW_STAG_NONE;
+}
+
+enum iw_stag_found iw_stag_find(uint32_t stag, const struct iw_pd *pd, struct iw_region **r)
+{
+    return look(stag, 0, pd, r);
+}
+
+enum iw_stag_found iw_stag_find_any_key(uint32_t stag, const struct iw_pd *pd, struct iw_region **r)
+{
+    return look(stag, KEY_BITS, pd, r);
 }
 
 /** A free slot of the chain, or a new one at its end. */
@@ -64,7 +77,7 @@ static int random_stag(uint32_t *stag)
     do {
         if (iw_random32(stag))
             return EIO;
-    } while (*stag == 0);
+    } while (*stag >> KEY_BITS == 0);
     return 0;
 }
 
@@ -73,18 +86,23 @@ int iw_stag_insert(struct iw_region *r)
     int err;
     lock_get(&table.lock);
     do {
-        err = random_stag(&r->stag);
-    } while (!err && find(r->stag));
-    r->slot = err ? NULL : slot_take_locked(r->stag);
+        err = random_stag(&r->grant.stag);
+    } while (!err && find(r->grant.stag, KEY_BITS));
+    r->slot = err ? NULL : slot_take_locked(r->grant.stag);
     if (r->slot) {
         atomic_store(&r->slot->pd, r->pd);
         atomic_store(&r->slot->region, r);
-        atomic_store(&r->slot->stag, r->stag);
+        atomic_store(&r->slot->stag, r->grant.stag);
     } else if (!err) {
         err = ENOMEM;
     }
     lock_put(&table.lock);
     return err;
+}
+
+void iw_stag_rename(struct iw_region *r)
+{
+    atomic_store(&r->slot->stag, iw_region_stag(r));
 }
 
 void iw_stag_hide(struct iw_region *r)

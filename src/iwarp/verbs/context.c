@@ -24,12 +24,6 @@
         (void)a, (void)b, (void)c;                                                                 \
         return EOPNOTSUPP;                                                                         \
     }
-#define NO_PTR1(name, R, A)                                                                        \
-    static R no_##name(A a)                                                                        \
-    {                                                                                              \
-        (void)a;                                                                                   \
-        return null_errno(EOPNOTSUPP);                                                             \
-    }
 #define NO_PTR2(name, R, A, B)                                                                     \
     static R no_##name(A a, B b)                                                                   \
     {                                                                                              \
@@ -37,7 +31,6 @@
         return null_errno(EOPNOTSUPP);                                                             \
     }
 
-NO_PTR1(alloc_null_mr, struct ibv_mr *, struct ibv_pd *)
 NO_INT3(attach_counters_point_flow, struct ibv_counters *, struct ibv_counter_attach_attr *,
         struct ibv_flow *)
 NO_PTR2(create_counters, struct ibv_counters *, struct ibv_context *,
@@ -50,10 +43,6 @@ NO_INT1(destroy_flow_action, struct ibv_flow_action *)
 NO_PTR2(create_flow_action_esp, struct ibv_flow_action *, struct ibv_context *,
         struct ibv_flow_action_esp_attr *)
 NO_INT2(modify_qp_rate_limit, struct ibv_qp *, struct ibv_qp_rate_limit_attr *)
-NO_PTR2(alloc_parent_domain, struct ibv_pd *, struct ibv_context *,
-        struct ibv_parent_domain_init_attr *)
-NO_INT1(dealloc_td, struct ibv_td *)
-NO_PTR2(alloc_td, struct ibv_td *, struct ibv_context *, struct ibv_td_init_attr *)
 NO_INT2(modify_cq, struct ibv_cq *, struct ibv_modify_cq_attr *)
 NO_INT1(destroy_rwq_ind_table, struct ibv_rwq_ind_table *)
 NO_PTR2(create_rwq_ind_table, struct ibv_rwq_ind_table *, struct ibv_context *,
@@ -67,16 +56,6 @@ NO_PTR2(open_qp, struct ibv_qp *, struct ibv_context *, struct ibv_qp_open_attr 
 NO_INT2(get_srq_num, struct ibv_srq *, uint32_t *)
 NO_PTR2(open_xrcd, struct ibv_xrcd *, struct ibv_context *, struct ibv_xrcd_init_attr *)
 NO_INT1(close_xrcd, struct ibv_xrcd *)
-NO_PTR2(alloc_mw, struct ibv_mw *, struct ibv_pd *, enum ibv_mw_type)
-NO_INT3(bind_mw, struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)
-NO_INT1(dealloc_mw, struct ibv_mw *)
-
-static int no_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-                        struct ibv_sge *sg_list, uint32_t num_sges)
-{
-    (void)pd, (void)advice, (void)flags, (void)sg_list, (void)num_sges;
-    return EOPNOTSUPP;
-}
 
 static int no_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t n,
                             uint32_t flags)
@@ -104,8 +83,8 @@ static void no_placeholder(void)
 
 static const struct verbs_context slots = {
     .query_port = op_query_port,
-    .advise_mr = no_advise_mr,
-    .alloc_null_mr = no_alloc_null_mr,
+    .advise_mr = op_advise_mr,
+    .alloc_null_mr = op_alloc_null_mr,
     .read_counters = no_read_counters,
     .attach_counters_point_flow = no_attach_counters_point_flow,
     .create_counters = no_create_counters,
@@ -117,9 +96,9 @@ static const struct verbs_context slots = {
     .destroy_flow_action = no_destroy_flow_action,
     .create_flow_action_esp = no_create_flow_action_esp,
     .modify_qp_rate_limit = no_modify_qp_rate_limit,
-    .alloc_parent_domain = no_alloc_parent_domain,
-    .dealloc_td = no_dealloc_td,
-    .alloc_td = no_alloc_td,
+    .alloc_parent_domain = op_alloc_parent_domain,
+    .dealloc_td = op_dealloc_td,
+    .alloc_td = op_alloc_td,
     .modify_cq = no_modify_cq,
     .post_srq_ops = op_post_srq_ops,
     .destroy_rwq_ind_table = no_destroy_rwq_ind_table,
@@ -149,9 +128,9 @@ static const struct verbs_context slots = {
             ._compat_reg_mr = no_compat,
             ._compat_rereg_mr = no_compat,
             ._compat_dereg_mr = no_compat,
-            .alloc_mw = no_alloc_mw,
-            .bind_mw = no_bind_mw,
-            .dealloc_mw = no_dealloc_mw,
+            .alloc_mw = op_alloc_mw,
+            .bind_mw = op_bind_mw,
+            .dealloc_mw = op_dealloc_mw,
             ._compat_create_cq = no_compat,
             .poll_cq = op_poll_cq,
             .req_notify_cq = op_req_notify_cq,

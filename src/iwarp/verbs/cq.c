@@ -2,6 +2,7 @@
 /* Completion queues. Polling and arming are in post.c. */
 #include "rnic/cq.h"
 #include "rnic/context.h"
+#include "rnic/region.h"
 #include "verbs/export.h"
 
 VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -26,8 +27,11 @@ VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
     if (!cq)
         return EINVAL;
     struct iw_context *ctx = iw_context(cq->context);
+    struct iw_pd *parent = iw_cq(cq)->parent;
     int r = iw_cq_destroy(iw_cq(cq));
     if (!r)
         atomic_fetch_sub(&ctx->users, 1);
+    if (!r && parent)
+        atomic_fetch_sub(&parent->users, 1);
     return r;
 }

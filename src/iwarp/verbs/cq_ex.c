@@ -6,6 +6,7 @@
 #include "rnic/context.h"
 #include "rnic/cq.h"
 #include "rnic/engine.h"
+#include "rnic/region.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -144,19 +145,32 @@ static void fill(struct ibv_cq_ex *ex)
 
 /* ---- life ---- */
 
+/** @return NULL if it is no parent domain of this context */
+static struct iw_pd *parent_of(struct ibv_context *context, struct ibv_pd *pd)
+{
+    return pd && pd->context == context && iw_pd(pd)->root != iw_pd(pd) ? iw_pd(pd) : NULL;
+}
+
 struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
     uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
-    if ((attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
-        (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
+    const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+    struct iw_pd *parent =
+        attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? parent_of(context, attr->parent_domain) : NULL;
+    if ((attr->comp_mask & ~known) || (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
         (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | STAMPS)))
         return null_errno(EOPNOTSUPP);
+    if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && !parent)
+        return null_errno(EINVAL);
     if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
         return null_errno(EINVAL);
     struct iw_cq *cq = iw_cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel,
                                     (int)attr->comp_vector);
     if (!cq)
         return NULL;
+    cq->parent = parent;
+    if (parent)
+        atomic_fetch_add(&parent->users, 1);
     cq->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
     cq->stamped = attr->wc_flags & STAMPS;
     fill(&cq->pub_ex);

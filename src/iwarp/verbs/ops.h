@@ -29,6 +29,22 @@ int op_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values
 /* qp_ex.c */
 struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
+/* mr.c */
+struct ibv_mr *op_alloc_null_mr(struct ibv_pd *pd);
+int op_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+                 struct ibv_sge *sg_list, uint32_t num_sge);
+
+/* mw.c */
+struct ibv_mw *op_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int op_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int op_dealloc_mw(struct ibv_mw *mw);
+
+/* td.c */
+struct ibv_td *op_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int op_dealloc_td(struct ibv_td *td);
+struct ibv_pd *op_alloc_parent_domain(struct ibv_context *context,
+                                      struct ibv_parent_domain_init_attr *attr);
+
 /* acks.c */
 
 /** How an object counts its asynchronous events: read by the program, acknowledged by it. */

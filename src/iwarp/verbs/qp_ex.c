@@ -33,13 +33,14 @@ static const uint64_t op_of[] = {
     [IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
     [IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
     [IBV_WR_LOCAL_INV] = IBV_QP_EX_WITH_LOCAL_INV,
+    [IBV_WR_BIND_MW] = IBV_QP_EX_WITH_BIND_MW,
     [IBV_WR_SEND_WITH_INV] = IBV_QP_EX_WITH_SEND_WITH_INV,
 };
 
 #define SEND_OPS                                                                                   \
     (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |        \
      IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
-     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |                              \
+     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |     \
      IBV_QP_EX_WITH_SEND_WITH_INV)
 
 static struct iw_qp *iw_qp_of(struct ibv_qp_ex *q)
@@ -180,14 +181,16 @@ static void wr_local_inv(struct ibv_qp_ex *q, uint32_t rkey)
     add(q, IBV_WR_LOCAL_INV, &scratch)->invalidate_rkey = rkey;
 }
 
-/* ---- what this device does not do ---- */
-
 static void wr_bind_mw(struct ibv_qp_ex *q, struct ibv_mw *mw, uint32_t rkey,
                        const struct ibv_mw_bind_info *info)
 {
-    (void)mw, (void)rkey, (void)info;
-    remember(q, EOPNOTSUPP);
+    struct ibv_send_wr scratch, *wr = add(q, IBV_WR_BIND_MW, &scratch);
+    wr->bind_mw.mw = mw;
+    wr->bind_mw.rkey = rkey;
+    wr->bind_mw.bind_info = *info;
 }
+
+/* ---- what this device does not do ---- */
 
 static void wr_send_tso(struct ibv_qp_ex *q, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection domains and memory regions. */
-#include "rnic/context.h"
+/* Memory regions. */
+#include "rnic/probe.h"
 #include "rnic/region.h"
 #include "verbs/export.h"
+#include "verbs/ops.h"
 
 #include <unistd.h>
-
-VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-    if (!context)
-        return null_errno(EINVAL);
-    struct iw_pd *pd = iw_pd_alloc(context);
-    if (!pd)
-        return NULL;
-    atomic_fetch_add(&iw_context(context)->users, 1);
-    return &pd->pub;
-}
-
-VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-    if (!pd)
-        return EINVAL;
-    struct iw_context *ctx = iw_context(pd->context);
-    int r = iw_pd_dealloc(iw_pd(pd));
-    if (!r)
-        atomic_fetch_sub(&ctx->users, 1);
-    return r;
-}
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                           unsigned access)
@@ -62,13 +41,48 @@ VERBS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
     return mr ? iw_mr_dereg(container_of(mr, struct iw_mr, pub)) : EINVAL;
 }
 
-/** Not supported, in the one way that says that the old region is still valid. */
+/** Everything is checked before anything changes: whatever fails, the old region is valid. */
 VERBS_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
                               size_t length, int access)
 {
-    (void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
-    errno = EOPNOTSUPP;
+    int err = mr ? iw_mr_rereg(container_of(mr, struct iw_mr, pub), (unsigned)flags,
+                               pd ? iw_pd(pd) : NULL, addr, length, (unsigned)access)
+                 : EINVAL;
+    if (!err)
+        return 0;
+    errno = err;
     return IBV_REREG_MR_ERR_INPUT;
+}
+
+struct ibv_mr *op_alloc_null_mr(struct ibv_pd *pd)
+{
+    struct iw_mr *mr = iw_mr_null(iw_pd(pd));
+    return mr ? &mr->pub : NULL;
+}
+
+static int prefetch(struct iw_pd *pd, enum ibv_advise_mr_advice advice, const struct ibv_sge *sge)
+{
+    bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+    uint8_t *p;
+    int r = iw_region_advised(sge->lkey, pd, write, sge->addr, sge->length, &p);
+    if (r || !p || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+        return r;
+    return iw_prefetch(p, sge->length, write);
+}
+
+/** The advice is taken before the call returns, with IBV_ADVISE_MR_FLAG_FLUSH or without. */
+int op_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+                 struct ibv_sge *sg_list, uint32_t num_sge)
+{
+    int r = 0;
+    if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !sg_list || !num_sge)
+        return EINVAL;
+    if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+        advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+        return ENOTSUP;
+    for (uint32_t i = 0; i < num_sge && !r; i++)
+        r = prefetch(iw_pd(pd)->root, advice, &sg_list[i]);
+    return r;
 }
 
 VERBS_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
@@ -76,17 +90,6 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
 {
     (void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
     return null_errno(EOPNOTSUPP);
-}
-
-VERBS_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-    (void)context, (void)pd_handle;
-    return null_errno(EOPNOTSUPP);
-}
-
-VERBS_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
-{
-    (void)pd;
 }
 
 VERBS_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)

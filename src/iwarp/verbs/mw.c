@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory windows. Those of type 2 are bound by posting: rnic/sq.c, qp_ex.c. */
+#include "rnic/mw.h"
+#include "rnic/qp.h"
+#include "verbs/export.h"
+#include "verbs/ops.h"
+
+struct ibv_mw *op_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+    struct iw_mw *mw = iw_mw_alloc(iw_pd(pd), type);
+    return mw ? &mw->pub : NULL;
+}
+
+int op_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+    return iw_post_bind(iw_qp(qp), iw_mw(mw), bind);
+}
+
+int op_dealloc_mw(struct ibv_mw *mw)
+{
+    iw_mw_dealloc(iw_mw(mw));
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains. Thread domains and parent domains are in td.c. */
+#include "rnic/context.h"
+#include "rnic/region.h"
+#include "verbs/export.h"
+
+VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    if (!context)
+        return null_errno(EINVAL);
+    struct iw_pd *pd = iw_pd_alloc(context);
+    if (!pd)
+        return NULL;
+    atomic_fetch_add(&iw_context(context)->users, 1);
+    return &pd->pub;
+}
+
+VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+    if (!pd)
+        return EINVAL;
+    struct iw_context *ctx = iw_context(pd->context);
+    int r = iw_pd_dealloc(iw_pd(pd));
+    if (!r)
+        atomic_fetch_sub(&ctx->users, 1);
+    return r;
+}
+
+VERBS_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+    (void)context, (void)pd_handle;
+    return null_errno(EOPNOTSUPP);
+}
+
+VERBS_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
+{
+    (void)pd;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Thread domains and parent domains. */
+#include "rnic/td.h"
+
+#include "rnic/context.h"
+#include "verbs/export.h"
+#include "verbs/ops.h"
+
+#include <stdlib.h>
+
+struct ibv_td *op_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+    if (!attr || attr->comp_mask)
+        return null_errno(EINVAL);
+    struct iw_td *td = calloc(1, sizeof(*td));
+    if (!td)
+        return null_errno(ENOMEM);
+    td->pub.context = context;
+    atomic_fetch_add(&iw_context(context)->users, 1);
+    return &td->pub;
+}
+
+int op_dealloc_td(struct ibv_td *td)
+{
+    struct iw_context *ctx = iw_context(td->context);
+    if (atomic_load(&iw_td(td)->users))
+        return EBUSY;
+    free(iw_td(td));
+    atomic_fetch_sub(&ctx->users, 1);
+    return 0;
+}
+
+/* Allocators would never be called: nothing here lives in memory that a program could choose. */
+struct ibv_pd *op_alloc_parent_domain(struct ibv_context *context,
+                                      struct ibv_parent_domain_init_attr *attr)
+{
+    const uint32_t known =
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    if (!attr || !attr->pd || (attr->comp_mask & ~known) ||
+        iw_pd(attr->pd)->root != iw_pd(attr->pd))
+        return null_errno(EINVAL);
+    if (attr->pd->context != context || (attr->td && attr->td->context != context))
+        return null_errno(EINVAL);
+    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
+        return null_errno(EOPNOTSUPP);
+    struct iw_pd *pd = iw_pd_alloc_parent(iw_pd(attr->pd), attr->td ? iw_td(attr->td) : NULL);
+    if (!pd)
+        return NULL;
+    atomic_fetch_add(&iw_context(context)->users, 1);
+    return &pd->pub;
+}
