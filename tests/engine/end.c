@@ -20,6 +20,8 @@ static bool in_mem(uint64_t to, uint64_t len)
 static int up_write(void *up, const struct ddp_seg *s)
 {
     struct end *e = up;
+    if (s->len == 0)
+        return IW_OK;
     if (s->stag != END_STAG)
         return IW_ERR_TAGGED_STAG;
     if (!in_mem(s->to, s->len))

@@ -16,7 +16,7 @@ void iwc_rx_init(struct iwc_rx *rx, const struct iwc_upcalls *ops, void *up, boo
 
 static int on_write(struct iwc_rx *rx, const struct ddp_seg *seg)
 {
-    return seg->len ? rx->ops->write(rx->up, seg) : IW_OK;
+    return seg->len || seg->last ? rx->ops->write(rx->up, seg) : IW_OK;
 }
 
 static int on_read_response(struct iwc_rx *rx, const struct ddp_seg *seg)

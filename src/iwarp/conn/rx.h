@@ -21,8 +21,8 @@
 /**
  * What the RNIC does with a message. Each returns IW_OK, a positive enum iw_err that ends the
  * stream, or, for send and immediate only, IWC_HOLD. Segments arrive in order, MSN and MO are
- * checked. Zero-length Writes and zero-length segments of Read Responses that are not the last
- * never get here.
+ * checked. Zero-length segments of Writes and Read Responses that are not the last never get here;
+ * the STag of a zero-length segment must not be looked at.
  */
 struct iwc_upcalls {
     int (*write)(void *up, const struct ddp_seg *seg);

@@ -241,7 +241,8 @@ struct iw_qp {
     struct iw_recv recv; /* the Send in progress */
     struct iw_held *held_head, *held_tail;
     size_t held_bytes;
-    uint32_t written;      /* bytes of Writes since the last message on QN 0 */
+    uint32_t writing;      /* bytes so far of the Write that comes in */
+    uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
     uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
     atomic_bool starved;   /* Sends wait for a posted receive */
     bool paused;           /* and the socket is not read: the bound is reached */

@@ -2,7 +2,6 @@
 #include "rnic/qp_held.h"
 
 #include "rnic/qp_answer.h"
-#include "rnic/qp_recv.h"
 #include "wire/range.h"
 
 #include <stdlib.h>
@@ -19,10 +18,7 @@ struct iw_held {
     size_t size;
     union {
         struct ddp_seg seg; /* its payload is bytes[] */
-        struct {
-            uint8_t data[RDMAP_IMM_HDR];
-            bool solicited;
-        } imm;
+        struct iw_immediate imm;
         struct rdmap_read_request read;
         struct rdmap_atomic_request atomic;
     };
@@ -75,13 +71,12 @@ int iw_held_segment(struct iw_qp *qp, const struct ddp_seg *seg)
     return iw_held_replay(qp);
 }
 
-int iw_held_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
+int iw_held_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
 {
     struct iw_held *h = add(qp, IMMEDIATE, 0);
     if (!h)
         return IWC_HOLD;
-    memcpy(h->imm.data, data, RDMAP_IMM_HDR);
-    h->imm.solicited = solicited;
+    h->imm = *imm;
     return iw_held_replay(qp);
 }
 
@@ -109,7 +104,7 @@ static int offer(struct iw_qp *qp, const struct iw_held *h)
     case SEGMENT:
         return iw_recv_place(qp, &h->seg);
     case IMMEDIATE:
-        return iw_recv_immediate(qp, h->imm.data, h->imm.solicited);
+        return iw_recv_immediate(qp, &h->imm);
     case READ:
         return iw_answer_read(qp, &h->read);
     case ATOMIC:

@@ -8,7 +8,7 @@
 #ifndef ANYWARP_RNIC_QP_HELD_H
 #define ANYWARP_RNIC_QP_HELD_H
 
-#include "rnic/qp.h"
+#include "rnic/qp_recv.h"
 
 /** Whether something is held, so that later messages must queue behind it. */
 bool iw_held_any(const struct iw_qp *qp);
@@ -18,7 +18,7 @@ bool iw_held_any(const struct iw_qp *qp);
  * posted meanwhile. @return IW_OK, the error of a held message, or IWC_HOLD at the bound
  */
 int iw_held_segment(struct iw_qp *qp, const struct ddp_seg *seg);
-int iw_held_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool solicited);
+int iw_held_immediate(struct iw_qp *qp, const struct iw_immediate *imm);
 int iw_held_read(struct iw_qp *qp, const struct rdmap_read_request *r);
 int iw_held_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r);
 

@@ -33,7 +33,6 @@ static void complete_send(struct iw_qp *qp, const struct ddp_seg *seg, uint64_t 
         wc.imm_data = qp->recv.imm;
         solicited = qp->recv.solicited;
     }
-    qp->written = 0;
     complete(qp, &wc, solicited, &qp->wakes);
 }
 
@@ -90,19 +89,18 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     return IW_OK;
 }
 
-int iw_recv_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
+int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
 {
     struct ibv_wc wc = {
         .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
         .wc_flags = IBV_WC_WITH_IMM,
-        .byte_len = qp->written,
+        .byte_len = imm->written,
+        .imm_data = imm->data,
     };
     assert_held(&qp->rx_lock);
     if (!iw_rq_pop(qp->rq, &qp->recv, &qp->wakes))
         return IWC_HOLD;
-    memcpy(&wc.imm_data, data, sizeof(wc.imm_data));
-    qp->written = 0;
-    complete(qp, &wc, solicited, &qp->wakes);
+    complete(qp, &wc, imm->solicited, &qp->wakes);
     return IW_OK;
 }
 

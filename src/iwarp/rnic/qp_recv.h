@@ -11,8 +11,15 @@
  */
 int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg);
 
+/** An Immediate, and the Write that it belongs to. */
+struct iw_immediate {
+    __be32 data;
+    bool solicited;
+    uint32_t written; /* bytes of the Write right before it, 0 if there was none */
+};
+
 /** Completes a receive with an Immediate; nothing is placed. @return IW_OK or IWC_HOLD */
-int iw_recv_immediate(struct iw_qp *qp, const uint8_t data[RDMAP_IMM_HDR], bool solicited);
+int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm);
 
 /** Completes the receive in progress, and a QP's own posted ones, for a QP that failed. */
 void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w);

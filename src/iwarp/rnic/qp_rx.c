@@ -24,14 +24,18 @@ static int on_write(void *up, const struct ddp_seg *seg)
     struct iw_qp *qp = up;
     uint8_t *p;
     enum iw_err err = iw_region_check(seg->stag, qp, IW_USE_WRITE, seg->to, seg->len, &p);
-    if (!err && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
+    if (!err && seg->len && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;
     if (err) {
         iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
         return err;
     }
     iw_place(p, seg->payload, seg->len);
-    qp->written += seg->len;
+    qp->writing += seg->len;
+    if (seg->last) {
+        qp->written = qp->writing;
+        qp->writing = 0;
+    }
     return IW_OK;
 }
 
@@ -40,6 +44,7 @@ static int on_write(void *up, const struct ddp_seg *seg)
 static int on_send(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
+    qp->written = 0;
     int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_place(qp, seg);
     return r == IWC_HOLD ? iw_held_segment(qp, seg) : r;
 }
@@ -47,8 +52,14 @@ static int on_send(void *up, const struct ddp_seg *seg)
 static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
 {
     struct iw_qp *qp = up;
-    int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_immediate(qp, data, solicited);
-    return r == IWC_HOLD ? iw_held_immediate(qp, data, solicited) : r;
+    struct iw_immediate imm = {.solicited = solicited, .written = qp->written};
+    memcpy(&imm.data, data, sizeof(imm.data));
+    int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
+    if (r == IWC_HOLD)
+        r = iw_held_immediate(qp, &imm);
+    if (r != IWC_HOLD)
+        qp->written = 0;
+    return r;
 }
 
 static int on_read_request(void *up, const struct rdmap_read_request *r)
