@@ -110,6 +110,8 @@ int iw_cq_destroy(struct iw_cq *cq)
     pthread_cond_destroy(&cq->pub.cond);
     lock_fini(&cq->lock);
     lock_fini(&cq->poll_lock);
+    for (uint32_t i = head(cq); i != tail(cq); i++)
+        iw_slots_release(at(cq, i)->slots, 1);
     free(cq->ring);
     free(cq);
     return 0;
@@ -182,6 +184,8 @@ bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w)
     lock_get(&cq->lock);
     bool added = push_locked(cq, cqe, w);
     lock_put(&cq->lock);
+    if (!added)
+        iw_slots_release(cqe->slots, 1);
     return added;
 }
 
@@ -192,12 +196,29 @@ static void keep_up(uint32_t *pos, uint32_t head, uint32_t n)
         *pos = head + n;
 }
 
+/** Frees the places of the @p n oldest; mostly they are of one queue. */
+static void release_locked(struct iw_cq *cq, uint32_t h, uint32_t n)
+{
+    struct iw_slots *slots = NULL;
+    uint32_t run = 0;
+    assert_held(&cq->lock);
+    for (uint32_t i = h; i != h + n; i++, run++) {
+        if (at(cq, i)->slots == slots)
+            continue;
+        iw_slots_release(slots, run);
+        slots = at(cq, i)->slots;
+        run = 0;
+    }
+    iw_slots_release(slots, run);
+}
+
 static void consume_locked(struct iw_cq *cq, uint32_t n)
 {
     uint32_t h = head(cq);
     assert_held(&cq->lock);
     keep_up(&cq->raised_at, h, n);
     keep_up(&cq->matched_at, h, n);
+    release_locked(cq, h, n);
     atomic_store_explicit(&cq->head, h + n, memory_order_release);
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/list.h"
 #include "common/lock.h"
+#include "rnic/slots.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -33,8 +34,9 @@ enum iw_arm { IW_ARM_NONE, IW_ARM_SOLICITED, IW_ARM_ANY };
 
 struct iw_cqe {
     struct ibv_wc wc;
-    bool solicited; /* a receive whose sender asked for an event */
-    uint64_t stamp; /* CLOCK_MONOTONIC in ns when it was added, if the CQ is stamped */
+    bool solicited;         /* a receive whose sender asked for an event */
+    uint64_t stamp;         /* CLOCK_MONOTONIC in ns when it was added, if the CQ is stamped */
+    struct iw_slots *slots; /* held once for this completion, let go when it is polled; or NULL */
 };
 
 struct iw_cq {

@@ -38,6 +38,7 @@
 #include "rnic/engine.h"
 #include "rnic/limits.h"
 #include "rnic/region.h"
+#include "rnic/slots.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -63,13 +64,14 @@ struct iw_rq {
     uint32_t head, tail;      /* free-running */
     struct iw_rqe *ring;      /* NULL if max_wr is 0 */
     struct ibv_sge *sge;      /* max_sge for each ring entry */
+    struct iw_slots *slots;   /* places of receives that are taken and not polled */
     bool flushing;            /* the QP failed: what is posted completes flushed */
     struct iw_srq *srq;       /* that this is the queue of; NULL: a QP's own */
     uint32_t limit;           /* SRQ: fewer receives than this raise its event, once; 0: disarmed */
     struct list waiting;      /* SRQ: struct iw_qp.rq_link, those with early messages */
 };
 
-/** @return 0 or ENOMEM */
+/** @return 0 or ENOMEM; iw_rq_fini() is due after both */
 int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge);
 void iw_rq_fini(struct iw_rq *rq);
 /** Copies one WR in. @return 0, EINVAL (too many SGEs), ENOMEM (full) */
@@ -130,9 +132,12 @@ struct iw_sqe {
 struct iw_sq {
     uint32_t max_wr, max_sge, max_inline;
     uint32_t mask;
-    uint32_t head; /* oldest not completed */
-    uint32_t cut;  /* oldest not wholly cut into FPDUs */
-    uint32_t tail; /* next to post */
+    uint32_t head;          /* oldest not completed */
+    uint32_t cut;           /* oldest not wholly cut into FPDUs */
+    uint32_t tail;          /* next to post */
+    uint32_t drain;         /* state SQD: the tail when it began; nothing from here on goes out */
+    bool tell_drained;      /* raise SQ_DRAINED when head gets there */
+    struct iw_slots *slots; /* places of work requests that are completed and not polled */
     struct iw_sqe *ring;
     struct ibv_sge *sge;
     uint8_t *inline_data; /* max_inline for each entry; pages are touched when used */

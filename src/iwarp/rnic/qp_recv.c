@@ -17,6 +17,7 @@ static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, 
     struct iw_cqe cqe = {.wc = *wc, .solicited = solicited};
     cqe.wc.wr_id = qp->recv.wr_id;
     cqe.wc.qp_num = qp->pub.qp_num;
+    cqe.slots = qp->rq->slots; /* held since the receive was taken */
     qp->recv.taken = false;
     iw_cq_add(qp->recv_cq, &cqe, w);
 }

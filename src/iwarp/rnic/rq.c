@@ -13,18 +13,19 @@ int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge)
     *rq = (struct iw_rq){.max_wr = max_wr, .max_sge = max_sge, .mask = size - 1};
     lock_init(&rq->lock);
     list_init(&rq->waiting);
+    rq->slots = iw_slots_create();
+    if (!rq->slots)
+        return ENOMEM;
     if (max_wr == 0)
         return 0;
     rq->ring = calloc(size, sizeof(*rq->ring));
     rq->sge = calloc((size_t)size * (max_sge ? max_sge : 1), sizeof(*rq->sge));
-    if (rq->ring && rq->sge)
-        return 0;
-    iw_rq_fini(rq);
-    return ENOMEM;
+    return rq->ring && rq->sge ? 0 : ENOMEM;
 }
 
 void iw_rq_fini(struct iw_rq *rq)
 {
+    iw_slots_release(rq->slots, 1);
     free(rq->ring);
     free(rq->sge);
     lock_fini(&rq->lock);
@@ -35,7 +36,7 @@ int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
     assert_held(&rq->lock);
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
         return EINVAL;
-    if (rq->tail - rq->head >= rq->max_wr)
+    if (rq->tail - rq->head + iw_slots_held(rq->slots) >= rq->max_wr)
         return ENOMEM;
     uint32_t i = rq->tail & rq->mask;
     rq->ring[i] = (struct iw_rqe){.wr_id = wr->wr_id, .nsge = wr->num_sge};
@@ -56,6 +57,7 @@ bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out, struct iw_wakes *w)
         out->nsge = rq->ring[i].nsge;
         memcpy(out->sge, rq->sge + (size_t)i * rq->max_sge, out->nsge * sizeof(*out->sge));
         rq->head++;
+        iw_slots_hold(rq->slots);
         if (rq->tail - rq->head < rq->limit) {
             rq->limit = 0;
             w->srq_limit = rq->srq;

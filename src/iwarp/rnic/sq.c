@@ -51,19 +51,20 @@ int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max
                          .max_inline = max_inline,
                          .mask = size - 1,
                          .sig_all = sig_all};
+    sq->slots = iw_slots_create();
+    if (!sq->slots)
+        return ENOMEM;
     if (max_wr == 0)
         return 0;
     sq->ring = calloc(size, sizeof(*sq->ring));
     sq->sge = calloc((size_t)size * (max_sge ? max_sge : 1), sizeof(*sq->sge));
     sq->inline_data = calloc(size, max_inline ? max_inline : 1);
-    if (sq->ring && sq->sge && sq->inline_data)
-        return 0;
-    iw_sq_fini(sq);
-    return ENOMEM;
+    return sq->ring && sq->sge && sq->inline_data ? 0 : ENOMEM;
 }
 
 void iw_sq_fini(struct iw_sq *sq)
 {
+    iw_slots_release(sq->slots, 1);
     free(sq->ring);
     free(sq->sge);
     free(sq->inline_data);
@@ -143,6 +144,12 @@ static void copy_operands(struct iw_sqe *e, const struct ibv_send_wr *wr)
     }
 }
 
+/** How many work requests can be posted now. */
+static uint32_t room(const struct iw_sq *sq)
+{
+    return sq->max_wr - (sq->tail - sq->head) - iw_slots_held(sq->slots);
+}
+
 static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
 {
     struct iw_sq *sq = &qp->sq;
@@ -151,7 +158,7 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
     int r = check(qp, wr, type, &len);
     if (r)
         return r;
-    if (sq->tail - sq->head >= sq->max_wr)
+    if (room(sq) == 0)
         return ENOMEM;
     uint32_t i = sq->tail & sq->mask;
     bool is_inline = wr->send_flags & IBV_SEND_INLINE;
@@ -185,11 +192,11 @@ static bool may_wait(struct iw_qp *qp)
 static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr)
 {
     uint64_t len;
-    uint32_t room = qp->sq.max_wr - (qp->sq.tail - qp->sq.head);
+    uint32_t left = room(&qp->sq);
     int r = 0;
     assert_held(&qp->sq_lock);
     for (; wr && !r; wr = wr->next)
-        r = room-- == 0 ? ENOMEM : check(qp, wr, IBV_MW_TYPE_2, &len);
+        r = left-- == 0 ? ENOMEM : check(qp, wr, IBV_MW_TYPE_2, &len);
     return r;
 }
 
@@ -265,14 +272,16 @@ static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_w
 {
     if (status == IBV_WC_SUCCESS && !(e->flags & IBV_SEND_SIGNALED))
         return;
-    struct iw_cqe cqe = {.wc = {
-                             .wr_id = e->wr_id,
-                             .status = status,
-                             .vendor_err = status ? qp->error : 0,
-                             .opcode = iw_sq_wc_opcode(e),
-                             .byte_len = (uint32_t)e->len,
-                             .qp_num = qp->pub.qp_num,
-                         }};
+    struct iw_cqe cqe = {
+        .slots = qp->sq.slots,
+        .wc.wr_id = e->wr_id,
+        .wc.status = status,
+        .wc.vendor_err = status ? qp->error : 0,
+        .wc.opcode = iw_sq_wc_opcode(e),
+        .wc.byte_len = (uint32_t)e->len,
+        .wc.qp_num = qp->pub.qp_num,
+    };
+    iw_slots_hold(qp->sq.slots);
     iw_cq_add(qp->send_cq, &cqe, w);
 }
 

@@ -5,7 +5,7 @@
 
 #include "rnic/qp.h"
 
-/** @return 0 or ENOMEM */
+/** @return 0 or ENOMEM; iw_sq_fini() is due after both */
 int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
                bool sig_all);
 void iw_sq_fini(struct iw_sq *sq);

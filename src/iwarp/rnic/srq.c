@@ -17,6 +17,8 @@ struct iw_srq *iw_srq_create(struct iw_pd *pd, struct ibv_srq_init_attr *init)
     }
     struct iw_srq *srq = calloc(1, sizeof(*srq));
     if (!srq || iw_rq_init(&srq->rq, a->max_wr, a->max_sge)) {
+        if (srq)
+            iw_rq_fini(&srq->rq);
         free(srq);
         errno = ENOMEM;
         return NULL;
