@@ -94,9 +94,8 @@ static void make_pd(struct side *s, const struct pair_conf *c)
     assert_non_null(s->pd);
 }
 
-void side_open(struct side *s, const struct pair_conf *conf)
+static void make_objects(struct side *s, const struct pair_conf *c)
 {
-    const struct pair_conf complete = with_defaults(conf), *c = &complete;
     if (!s->pd)
         make_pd(s, c);
     s->channel = ibv_create_comp_channel(s->id->verbs);
@@ -132,6 +131,12 @@ void side_open(struct side *s, const struct pair_conf *conf)
     assert_int_equal(rdma_create_qp_ex(s->id, &attr), 0);
 }
 
+void side_open(struct side *s, const struct pair_conf *conf)
+{
+    struct pair_conf c = with_defaults(conf);
+    make_objects(s, &c);
+}
+
 static void listen_on(struct pair *p, const char *text)
 {
     struct sockaddr_storage addr;
@@ -160,7 +165,10 @@ void pair_open(struct pair *p, const struct pair_conf *conf)
     assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
     assert_int_equal(rdma_resolve_route(p->a.id, 2000), 0);
     assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
-    side_open(&p->a, &c);
+    struct pair_conf ca = c, cb = c;
+    if (c.one_way)
+        ca.recv_wr = cb.send_wr = 0;
+    make_objects(&p->a, &ca);
     struct rdma_conn_param param = {.initiator_depth = c.depth, .responder_resources = c.depth};
     assert_int_equal(rdma_connect(p->a.id, &param), 0);
 
@@ -170,7 +178,7 @@ void pair_open(struct pair *p, const struct pair_conf *conf)
     assert_int_equal(rdma_ack_cm_event(ev), 0);
     p->b.borrowed = c.with;
     p->b.pd = c.with ? c.with->pd : NULL;
-    side_open(&p->b, &c);
+    make_objects(&p->b, &cb);
     assert_int_equal(rdma_accept(p->b.id, &param), 0);
     assert_int_equal(side_event(&p->a, RDMA_CM_EVENT_ESTABLISHED), 0);
     assert_int_equal(side_event(&p->b, RDMA_CM_EVENT_ESTABLISHED), 0);

@@ -42,6 +42,7 @@ struct pair_conf {
     bool no_reads;     /* both 0 */
     int access;        /* of both regions; 0: all */
     unsigned srq_wr;   /* not 0: each side receives from an SRQ of this size */
+    bool one_way;      /* "a" has no receive queue, "b" no send queue */
     bool parent;       /* everything is made on parent domains */
     struct side *with; /* side b uses the PD of this one */
     bool ex;           /* CQs and QPs with their extended views: all of wc_flags and of send_ops */

@@ -271,8 +271,9 @@ void iw_cm_reply_ready(struct iw_cm *cm)
         retry(cm);
     } else if (state == MPA_NEGO_AGREED) {
         iw_timer_cancel(&cm->timer);
-        if (iw_cm_link(cm, buf + used, (size_t)r - used)) {
-            finish(cm, -ENOMEM);
+        int failed = iw_cm_link(cm, buf + used, (size_t)r - used);
+        if (failed) {
+            finish(cm, failed);
             return;
         }
         iw_cm_wait_first(cm);

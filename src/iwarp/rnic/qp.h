@@ -2,9 +2,9 @@
 /*
  * The queue pair: its two queues, the reads in flight each way, and the iWARP stream it runs on.
  *
- * Files: qp.c life and numbers, qp_state.c the ibv state table, sq.c posting, qp_tx.c transmission,
- * qp_rx.c reception (the upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones,
- * qp_read.c reads and atomics we ask for, qp_answer.c the
+ * Files: qp.c life and numbers, qp_state.c the ibv state table, qp_modify.c what its transitions
+ * do, sq.c posting, qp_tx.c transmission, qp_rx.c reception (the upcalls of conn/rx.h), qp_recv.c
+ * Sends into receives and held early ones, qp_read.c reads and atomics we ask for, qp_answer.c the
  * peer's, qp_held.c early messages, place.c memory, mw.c windows, qp_fail.c errors and flush,
  * qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and detach
  * of the stream.
@@ -74,6 +74,8 @@ struct iw_rq {
 /** @return 0 or ENOMEM; iw_rq_fini() is due after both */
 int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge);
 void iw_rq_fini(struct iw_rq *rq);
+/** Forgets what is posted. */
+void iw_rq_clear(struct iw_rq *rq);
 /** Copies one WR in. @return 0, EINVAL (too many SGEs), ENOMEM (full) */
 int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr);
 
@@ -284,7 +286,7 @@ void iw_qp_free(struct iw_qp *qp);
 /** By number, in this context. Valid while the program does not destroy it. */
 struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
 
-/** @return 0 or EINVAL, and then nothing has changed */
+/** @return 0; EINVAL or, for unknown bits of the mask, EOPNOTSUPP, and then nothing has changed */
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 

@@ -75,7 +75,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
     const struct mpa_result *a = l->agreed;
     lock_get(&qp->rx_lock);
     lock_get(&qp->sq_lock);
-    int r = make_rings(qp, a);
+    int r = qp->error ? -ECONNABORTED : make_rings(qp, a); /* the program ended it meanwhile */
     if (!r) {
         qp->stream = l->stream;
         qp->source = l->source;
@@ -89,8 +89,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->rtr = l->rtr;
         qp->close = IWC_CLOSE_OPEN;
         qp->linked = qp->was_linked = true;
-        if (!qp->error)
-            iw_qp_set_state_locked(qp, IBV_QPS_RTS);
+        iw_qp_set_state_locked(qp, IBV_QPS_RTS);
     }
     lock_put(&qp->sq_lock);
     if (!r && l->early_len)

@@ -35,7 +35,7 @@ struct iw_link {
 
 /**
  * Attaches a negotiated stream: state RTS. The caller adds the source afterwards.
- * @return 0 or -ENOMEM
+ * @return 0, -ENOMEM, or -ECONNABORTED: the QP is in error
  */
 int iw_qp_link(struct iw_qp *qp, const struct iw_link *l);
 

@@ -152,7 +152,9 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
  */
 static bool wr_may_go(const struct iw_qp *qp)
 {
-    if (qp->sq.cut == qp->sq.tail || qp->state != IBV_QPS_RTS)
+    bool draining = qp->state == IBV_QPS_SQD;
+    if (qp->sq.cut == (draining ? qp->sq.drain : qp->sq.tail) ||
+        (qp->state != IBV_QPS_RTS && !draining))
         return false;
     const struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
     uint32_t flying = qp->ord.tail - qp->ord.head;

@@ -31,6 +31,13 @@ void iw_rq_fini(struct iw_rq *rq)
     lock_fini(&rq->lock);
 }
 
+void iw_rq_clear(struct iw_rq *rq)
+{
+    lock_get(&rq->lock);
+    rq->head = rq->tail;
+    lock_put(&rq->lock);
+}
+
 int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
 {
     assert_held(&rq->lock);

@@ -308,6 +308,11 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
         complete_locked(qp, &sq->ring[sq->head & sq->mask], IBV_WC_SUCCESS, w);
         sq->head++;
     }
+    if (qp->state == IBV_QPS_SQD && sq->tell_drained && sq->head == sq->drain) {
+        sq->tell_drained = false;
+        w->qp = qp;
+        w->async |= 1u << IBV_EVENT_SQ_DRAINED;
+    }
 }
 
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)

@@ -19,7 +19,10 @@ bool iw_sqe_is_request(const struct iw_sqe *e);
 /** Whether it puts nothing on the wire: a local invalidate or a bind. */
 bool iw_sqe_is_local(const struct iw_sqe *e);
 
-/** Completes, in posting order, what is done (RFC 5040 rule 15: also behind outstanding reads). */
+/**
+ * Completes, in posting order, what is done (RFC 5040 rule 15: also behind outstanding reads); with
+ * the last one before SQD the queue is drained.
+ */
 void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w);
 
 /** Completes everything left: the work request at fault with its status, the others flushed. */

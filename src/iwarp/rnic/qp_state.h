@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ibv state machine of an RC QP as a table; what a transition does is in qp_modify.c. */
+#ifndef ANYWARP_RNIC_QP_STATE_H
+#define ANYWARP_RNIC_QP_STATE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+/**
+ * Whether a QP in state @p from may be modified with @p mask; @p to is the state asked for, or
+ * @p from without IBV_QP_STATE in the mask. Legal are the masks of the table that kernel and
+ * programs agree on, and beside them those of the CM on iWARP, whose connections bring their own
+ * addresses and numbers: port and access flags alone, with the state for INIT and RTR, without it
+ * at any time.
+ */
+bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+#endif

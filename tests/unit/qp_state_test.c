@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Every state pair with every mask, against the rules as they are written for people. */
+#include "rnic/qp_state.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STATES     (IBV_QPS_ERR + 1)
+#define ATTRIBUTES (IBV_QP_DEST_QPN << 1)
+
+static const char *const states[STATES] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+
+/* In the order of the bits, from bit 0. */
+static const char *const attributes[] = {
+    "STATE",    "CUR_STATE", "NOTIFY",  "ACCESS", "PKEY",    "PORT",   "QKEY",
+    "AV",       "MTU",       "TIMEOUT", "RETRY",  "RNR",     "RQ_PSN", "ORD",
+    "ALT_PATH", "MIN_RNR",   "SQ_PSN",  "IRD",    "MIGRATE", "CAP",    "DEST_QPN",
+};
+
+static const struct {
+    const char *from, *to, *required, *optional;
+} rules[] = {
+    {"RESET", "RESET", "", ""},
+    {"RESET", "INIT", "PKEY PORT ACCESS", ""},
+    {"INIT", "RESET", "", ""},
+    {"INIT", "INIT", "", "PKEY PORT ACCESS"},
+    {"INIT", "RTR", "AV MTU DEST_QPN RQ_PSN IRD MIN_RNR", "ALT_PATH ACCESS PKEY"},
+    {"INIT", "ERR", "", ""},
+    {"RTR", "RESET", "", ""},
+    {"RTR", "RTS", "TIMEOUT RETRY RNR SQ_PSN ORD", "CUR_STATE ALT_PATH ACCESS MIN_RNR MIGRATE"},
+    {"RTR", "ERR", "", ""},
+    {"RTS", "RESET", "", ""},
+    {"RTS", "RTS", "", "CUR_STATE ACCESS ALT_PATH MIGRATE MIN_RNR"},
+    {"RTS", "SQD", "", "NOTIFY"},
+    {"RTS", "ERR", "", ""},
+    {"SQD", "RESET", "", ""},
+    {"SQD", "RTS", "", "CUR_STATE ALT_PATH ACCESS MIN_RNR MIGRATE"},
+    {"SQD", "SQD", "", "PORT AV TIMEOUT RETRY RNR ORD IRD ALT_PATH ACCESS PKEY MIN_RNR MIGRATE"},
+    {"SQD", "ERR", "", ""},
+    {"SQE", "RESET", "", ""},
+    {"SQE", "ERR", "", ""},
+    {"ERR", "RESET", "", ""},
+    {"ERR", "ERR", "", ""},
+};
+
+/* What librdmacm hands over on iWARP. */
+static const struct {
+    const char *from, *to;
+} cm_rules[] = {{"RESET", "INIT"}, {"INIT", "INIT"}, {"INIT", "RTR"}};
+
+static int bits_of(const char *names)
+{
+    char copy[128], *rest;
+    int mask = 0;
+    snprintf(copy, sizeof(copy), "%s", names);
+    for (char *n = strtok_r(copy, " ", &rest); n; n = strtok_r(NULL, " ", &rest)) {
+        unsigned i = 0;
+        while (strcmp(attributes[i], n) != 0)
+            i++;
+        mask |= 1 << i;
+    }
+    return mask;
+}
+
+static bool is(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+/** Which of all masks with IBV_QP_STATE are legal from @p from to @p to. */
+static bool expected(int rule, bool cm, int mask)
+{
+    static int required, optional, of = -1;
+    if (cm && mask == (IBV_QP_STATE | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+        return true;
+    if (rule < 0)
+        return false;
+    if (rule != of) {
+        required = bits_of(rules[rule].required) | IBV_QP_STATE;
+        optional = bits_of(rules[rule].optional);
+        of = rule;
+    }
+    for (int bit = 1; bit < ATTRIBUTES; bit <<= 1) {
+        if ((required & bit) && !(mask & bit))
+            return false;
+        if ((mask & bit) && !((required | optional) & bit))
+            return false;
+    }
+    return true;
+}
+
+static int rule_of(int from, int to)
+{
+    for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (is(rules[i].from, states[from]) && is(rules[i].to, states[to]))
+            return (int)i;
+    return -1;
+}
+
+static bool is_cm_rule(int from, int to)
+{
+    for (unsigned i = 0; i < sizeof(cm_rules) / sizeof(cm_rules[0]); i++)
+        if (is(cm_rules[i].from, states[from]) && is(cm_rules[i].to, states[to]))
+            return true;
+    return false;
+}
+
+static void every_mask_with_a_state(void **state)
+{
+    (void)state;
+    for (int from = 0; from < STATES; from++)
+        for (int to = 0; to < STATES; to++) {
+            int rule = rule_of(from, to);
+            bool cm = is_cm_rule(from, to);
+            for (int mask = IBV_QP_STATE; mask < ATTRIBUTES; mask += 2)
+                if (iw_qp_modify_is_ok(from, to, mask) != expected(rule, cm, mask))
+                    fail_msg("%s to %s with mask 0x%x", states[from], states[to], mask);
+        }
+}
+
+/** Without a state: the access flags and the port at any time, else what the state lets one set. */
+static void every_mask_without_a_state(void **state)
+{
+    (void)state;
+    for (int s = 0; s < STATES; s++) {
+        int rule = rule_of(s, s);
+        for (int mask = 0; mask < ATTRIBUTES; mask += 2) {
+            bool any_time = mask == 0 || mask == IBV_QP_PORT || mask == IBV_QP_ACCESS_FLAGS ||
+                            mask == (IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+            bool ok = any_time || expected(rule, false, mask | IBV_QP_STATE);
+            if (iw_qp_modify_is_ok(s, s, mask) != ok)
+                fail_msg("%s with mask 0x%x", states[s], mask);
+        }
+    }
+}
+
+static void what_is_not_of_an_rc_qp_is_refused(void **state)
+{
+    (void)state;
+    for (int from = 0; from < STATES; from++)
+        for (int to = 0; to < STATES; to++)
+            assert_false(iw_qp_modify_is_ok(from, to, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_mask_with_a_state),
+        cmocka_unit_test(every_mask_without_a_state),
+        cmocka_unit_test(what_is_not_of_an_rc_qp_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
