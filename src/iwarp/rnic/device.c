@@ -227,7 +227,7 @@ int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_p
         .active_mtu = mtu,
         .gid_tbl_len = (int)iw_device_gids(dev),
         .port_cap_flags = IBV_PORT_CM_SUP,
-        .max_msg_sz = UINT32_MAX,
+        .max_msg_sz = IW_MAX_MSG,
         .pkey_tbl_len = 1,
         .active_width = speed->width,
         .active_speed = speed->speed,

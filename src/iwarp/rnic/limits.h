@@ -7,6 +7,7 @@
 #define IW_MAX_QP_WR  32768
 #define IW_MAX_SGE    16
 #define IW_MAX_INLINE 512
+#define IW_MAX_MSG    (1u << 31) /* bytes of a message that is sent; received ones may be longer */
 #define IW_MAX_CQ     65536
 #define IW_MAX_CQE    4194303
 #define IW_MAX_MR     1048576

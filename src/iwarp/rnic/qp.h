@@ -211,7 +211,7 @@ struct iw_qp {
     struct iwc_tx tx;
     struct iwc_batch *batch; /* only while something is unsent */
     uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
-    uint32_t unflushed;      /* payload bytes posted since the last transmission */
+    uint64_t unflushed;      /* payload bytes posted since the last transmission */
     bool tx_blocked;         /* TCP is full: EPOLLOUT is asked for */
     bool rx_paused;          /* EPOLLIN is not asked for */
     bool tx_hold;            /* responder before the first FPDU: nothing may be sent */

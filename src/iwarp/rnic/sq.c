@@ -80,7 +80,7 @@ static int total_length(const struct ibv_send_wr *wr, uint64_t *len)
     *len = 0;
     for (int i = 0; i < wr->num_sge; i++)
         *len += wr->sg_list[i].length;
-    return *len > UINT32_MAX ? EINVAL : 0;
+    return *len > IW_MAX_MSG ? EINVAL : 0;
 }
 
 static int check_local(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
@@ -95,7 +95,9 @@ static int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
                  uint64_t *len)
 {
     const struct iw_sq *sq = &qp->sq;
-    if ((unsigned)wr->opcode >= VERBS || !verbs[wr->opcode].known)
+    if ((unsigned)wr->opcode >= VERBS)
+        return EINVAL;
+    if (!verbs[wr->opcode].known)
         return EOPNOTSUPP;
     if (verbs[wr->opcode].extension && !qp->ext)
         return EOPNOTSUPP;
@@ -117,8 +119,10 @@ static void copy_inline(struct iw_sq *sq, uint32_t i, const struct ibv_send_wr *
 {
     uint8_t *p = iw_sq_inline(sq, i);
     for (int k = 0; k < wr->num_sge; k++) {
-        memcpy(p, (const void *)(uintptr_t)wr->sg_list[k].addr, wr->sg_list[k].length);
-        p += wr->sg_list[k].length;
+        const struct ibv_sge *sge = &wr->sg_list[k];
+        if (sge->length) /* else the address may be anything */
+            memcpy(p, (const void *)(uintptr_t)sge->addr, sge->length);
+        p += sge->length;
     }
 }
 
@@ -176,7 +180,7 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
     for (int k = 0; k < nsge; k++)
         iw_sq_sge(sq, i)[k] = wr->sg_list[k];
     sq->tail++;
-    qp->unflushed += (uint32_t)len;
+    qp->unflushed += len;
     return 0;
 }
 
