@@ -193,6 +193,11 @@ static bool blamed_msn(const struct iw_qp *qp, const struct terminate *t, uint32
     return !seg.tagged && (seg.opcode == RDMAP_READ_REQUEST || seg.opcode == RDMAP_ATOMIC_REQUEST);
 }
 
+static bool unaligned(const struct iw_sqe *e)
+{
+    return e->opcode != IBV_WR_RDMA_READ && e->remote_addr % sizeof(uint64_t);
+}
+
 void iw_request_blame_locked(struct iw_qp *qp, const struct terminate *t)
 {
     enum iw_err err = iw_err_from_terminate(t->layer, t->etype, t->code);
@@ -207,6 +212,10 @@ void iw_request_blame_locked(struct iw_qp *qp, const struct terminate *t)
     if (i - qp->ord.head >= qp->ord.tail - qp->ord.head)
         return;
     const struct iw_orq_entry *o = &qp->orq[i & qp->ord.mask];
-    if (!o->rtr)
-        qp->sq.ring[o->sqe & qp->sq.mask].status = (uint8_t)status;
+    if (o->rtr)
+        return;
+    struct iw_sqe *e = &qp->sq.ring[o->sqe & qp->sq.mask];
+    if (unaligned(e) && status == IBV_WC_REM_OP_ERR)
+        status = IBV_WC_REM_INV_REQ_ERR; /* RFC 7306 has no code of its own for it */
+    e->status = (uint8_t)status;
 }
