@@ -302,9 +302,14 @@ static bool resizes_qp(void)
 static bool checks_current_state(void)
 {
     const int mask = IBV_QP_STATE | IBV_QP_CUR_STATE;
-    struct ibv_qp_attr right = {.qp_state = IBV_QPS_ERR, .cur_qp_state = IBV_QPS_INIT};
-    struct ibv_qp_attr wrong = {.qp_state = IBV_QPS_ERR, .cur_qp_state = IBV_QPS_RTS};
-    return modifies(right, mask) && !modifies(wrong, mask);
+    struct ibv_qp_attr right = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RTS};
+    struct ibv_qp_attr wrong = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD};
+    struct pair p;
+    pair_open(&p, &(struct pair_conf){0});
+    bool checked = !ibv_modify_qp(p.a.id->qp, &right, mask) &&
+                   ibv_modify_qp(p.a.id->qp, &wrong, mask) == EINVAL;
+    pair_close(&p, true);
+    return checked;
 }
 
 static bool changes_port(void)

@@ -207,7 +207,7 @@ static const struct row {
      .line_b = "receive, wr_id 0x3d: STag of another stream cannot be invalidated: *, key 0x*; *"},
     {.name = "unaligned atomic",
      .act = unaligned_atomic,
-     .a = {1, IBV_WC_REM_OP_ERR},
+     .a = {1, IBV_WC_REM_INV_REQ_ERR},
      .events_a = FATAL,
      .events_b = ACCESS,
      .line_a = "atomic fetch and add, wr_id 0x1: " TERMINATED
