@@ -120,7 +120,9 @@ static unsigned ask_speed(int fd, struct ifreq *r)
 {
     struct ethtool_cmd cmd = {.cmd = ETHTOOL_GSET};
     r->ifr_data = (void *)&cmd;
-    uint32_t mbps = ioctl(fd, SIOCETHTOOL, r) == 0 ? ethtool_cmd_speed(&cmd) : 0;
+    if (ioctl(fd, SIOCETHTOOL, r))
+        return 0;
+    uint32_t mbps = (uint32_t)cmd.speed_hi << 16 | cmd.speed;
     return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps;
 }
 
