@@ -58,6 +58,17 @@ static inline void lock_put(struct lock *l)
     pthread_mutex_unlock(&l->mutex);
 }
 
+/** Waits for @p cond. No cancellation point: who is cancelled here would keep the lock. */
+static inline void lock_wait(struct lock *l, pthread_cond_t *cond)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    lock_mark_(l, false);
+    pthread_cond_wait(cond, &l->mutex);
+    lock_mark_(l, true);
+    pthread_setcancelstate(state, &state);
+}
+
 #ifndef NDEBUG
 #define assert_held(l) assert((l)->held &&pthread_equal((l)->owner, pthread_self()))
 #else

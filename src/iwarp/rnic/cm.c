@@ -492,11 +492,8 @@ static void forget_handler(struct iw_cm *cm)
     lock_get(&cm->lock);
     cm->handler = NULL;
     cm->destroyed = true;
-    while (cm->delivering && !pthread_equal(cm->deliverer, pthread_self())) {
-        lock_mark_(&cm->lock, false);
-        pthread_cond_wait(&cm->idle, &cm->lock.mutex);
-        lock_mark_(&cm->lock, true);
-    }
+    while (cm->delivering && !pthread_equal(cm->deliverer, pthread_self()))
+        lock_wait(&cm->lock, &cm->idle);
     struct list *l;
     while ((l = list_pop(&cm->events))) {
         lock_put(&cm->lock);

@@ -29,6 +29,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** Makes the thread if it is not there: sources, timers and dirty work need it. @return 0 or an
+ * errno */
+int iw_engine_start(void);
+
 /** A descriptor in the epoll set, embedded in its owner. */
 struct iw_source {
     int fd;
@@ -59,9 +63,10 @@ struct iw_timer {
     bool set;
 };
 
-/** Sets or moves the timer; @p ms from now. */
+/** Sets or moves the timer; @p ms from now. Without an engine thread nothing fires. */
 void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *));
-/** Unsets; waits for a fire() that runs, unless the caller is in it. */
+void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *));
+/** Unsets, for good; waits for a fire() that runs, unless the caller is in it. */
 void iw_timer_cancel(struct iw_timer *t);
 
 /** Work that somebody has to do soon: embedded in its owner, pushed at most once at a time. */

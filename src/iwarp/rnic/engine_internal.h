@@ -7,8 +7,6 @@
 
 #include <sys/epoll.h>
 
-/** Makes the epoll sets and the thread if they are not there. @return 0 or a positive errno */
-int iw_engine_start(void);
 /** The epoll set of all sources. */
 int iw_engine_sockets(void);
 /** Makes the thread look again: a timer is due earlier than it knows, or a lease ended. */

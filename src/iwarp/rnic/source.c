@@ -147,11 +147,8 @@ static void wait_unpinned(struct slot *slot, uint32_t i)
 {
     assert_held(&slot->lock);
     uint32_t own = own_pins(i);
-    while (slot->pins > own) {
-        lock_mark_(&slot->lock, false);
-        pthread_cond_wait(&slot->idle, &slot->lock.mutex);
-        lock_mark_(&slot->lock, true);
-    }
+    while (slot->pins > own)
+        lock_wait(&slot->lock, &slot->idle);
 }
 
 void iw_source_del(struct iw_source *s)

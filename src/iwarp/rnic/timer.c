@@ -33,9 +33,9 @@ static void unlink_locked(struct iw_timer *t)
     t->set = false;
 }
 
-void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *))
+void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *))
 {
-    uint64_t due = iw_now() + (uint64_t)ms * 1000000u;
+    uint64_t due = iw_now() + us * 1000u;
     lock_get(&timers.lock);
     unlink_locked(t);
     t->due = due;
@@ -51,15 +51,17 @@ void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer 
         iw_engine_kick();
 }
 
+void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *))
+{
+    iw_timer_set_us(t, (uint64_t)ms * 1000u, fire);
+}
+
 void iw_timer_cancel(struct iw_timer *t)
 {
     lock_get(&timers.lock);
-    unlink_locked(t);
-    while (timers.firing == t && !pthread_equal(timers.thread, pthread_self())) {
-        lock_mark_(&timers.lock, false);
-        pthread_cond_wait(&timers.fired, &timers.lock.mutex);
-        lock_mark_(&timers.lock, true);
-    }
+    while (timers.firing == t && !pthread_equal(timers.thread, pthread_self()))
+        lock_wait(&timers.lock, &timers.fired);
+    unlink_locked(t); /* after the wait: fire() may have set it again */
     lock_put(&timers.lock);
 }
 
