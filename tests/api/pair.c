@@ -114,9 +114,9 @@ static void make_objects(struct side *s, const struct pair_conf *c)
         assert_non_null(s->srq);
     }
     struct ibv_qp_init_attr_ex attr = {
-        .srq = s->srq,
-        .send_cq = s->cq,
-        .recv_cq = s->cq,
+        .srq = c->srq ? c->srq : s->srq,
+        .send_cq = c->send_cq ? c->send_cq : s->cq,
+        .recv_cq = c->recv_cq ? c->recv_cq : s->cq,
         .cap = {.max_send_wr = c->send_wr,
                 .max_recv_wr = c->recv_wr,
                 .max_send_sge = c->sge,
@@ -168,6 +168,8 @@ void pair_open(struct pair *p, const struct pair_conf *conf)
     struct pair_conf ca = c, cb = c;
     if (c.one_way)
         ca.recv_wr = cb.send_wr = 0;
+    ca.send_cq = ca.recv_cq = NULL;
+    ca.srq = NULL;
     make_objects(&p->a, &ca);
     struct rdma_conn_param param = {.initiator_depth = c.depth, .responder_resources = c.depth};
     assert_int_equal(rdma_connect(p->a.id, &param), 0);

@@ -45,7 +45,10 @@ struct pair_conf {
     bool one_way;      /* "a" has no receive queue, "b" no send queue */
     bool parent;       /* everything is made on parent domains */
     struct side *with; /* side b uses the PD of this one */
-    bool ex;           /* CQs and QPs with their extended views: all of wc_flags and of send_ops */
+    /* The QP of b uses these, which the test made, and not b's own; NULL: its own. */
+    struct ibv_cq *send_cq, *recv_cq;
+    struct ibv_srq *srq;
+    bool ex; /* CQs and QPs with their extended views: all of wc_flags and of send_ops */
 };
 
 /** Objects of a side whose id has its device. Fails the test if anything does, as all of these. */

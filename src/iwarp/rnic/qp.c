@@ -186,7 +186,7 @@ void iw_qp_stop(struct iw_qp *qp)
 {
     iw_cm_qp_leaves(qp);
     number_give(qp);
-    iw_rq_leave(qp->rq, qp);
+    iw_rq_leave(qp);
     while (atomic_load(&qp->pins))
         sched_yield();
     iw_dirty_wait(&qp->dirty);

@@ -91,16 +91,18 @@ struct iw_recv {
 
 struct iw_qp;
 
-/** Takes the oldest receive; an SRQ's limit event is noted in @p w. @return false if there is none
- */
-bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out, struct iw_wakes *w);
 /**
- * A QP that found no receive begins to wait for one.
- * @return true if there is one by now: then it does not wait, and tries again
+ * Takes the oldest receive into qp->recv, and ends the wait for it; an SRQ's limit event is noted
+ * in @p w. @return false if there is none, or others have waited for it longer
  */
-bool iw_rq_wait(struct iw_rq *rq, struct iw_qp *qp);
+bool iw_rq_pop(struct iw_qp *qp, struct iw_wakes *w);
+/**
+ * A QP that got no receive waits for one, behind those that wait already.
+ * @return true if there is one for it by now: then it does not begin to wait, and tries again
+ */
+bool iw_rq_wait(struct iw_qp *qp);
 /** Ends the wait. */
-void iw_rq_leave(struct iw_rq *rq, struct iw_qp *qp);
+void iw_rq_leave(struct iw_qp *qp);
 
 /* ---- send queue ---- */
 

@@ -128,7 +128,7 @@ int iw_held_replay(struct iw_qp *qp)
     assert_held(&qp->rx_lock);
     while (qp->held_head) {
         int r = offer(qp, qp->held_head);
-        if (r == IWC_HOLD && iw_rq_wait(qp->rq, qp))
+        if (r == IWC_HOLD && iw_rq_wait(qp))
             continue;
         if (r == IWC_HOLD)
             return IW_OK;
@@ -145,4 +145,5 @@ void iw_held_drop(struct iw_qp *qp)
 {
     while (qp->held_head)
         pop(qp);
+    iw_rq_leave(qp);
 }

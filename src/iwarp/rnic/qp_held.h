@@ -24,6 +24,7 @@ int iw_held_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r);
 
 /** Offers what is held again. @return IW_OK or the error of one */
 int iw_held_replay(struct iw_qp *qp);
+/** Forgets what is held, and waits for no receive any more. */
 void iw_held_drop(struct iw_qp *qp);
 
 #endif

@@ -64,7 +64,7 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     enum iw_err err = IW_OK;
 
     assert_held(&qp->rx_lock);
-    if (!qp->recv.taken && !iw_rq_pop(qp->rq, &qp->recv, &qp->wakes))
+    if (!qp->recv.taken && !iw_rq_pop(qp, &qp->wakes))
         return IWC_HOLD;
     data_of(qp, seg, &p, &len, &at);
     uint64_t room = iw_sge_bytes(qp->recv.sge, qp->recv.nsge);
@@ -99,7 +99,7 @@ int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
         .imm_data = imm->data,
     };
     assert_held(&qp->rx_lock);
-    if (!iw_rq_pop(qp->rq, &qp->recv, &qp->wakes))
+    if (!iw_rq_pop(qp, &qp->wakes))
         return IWC_HOLD;
     complete(qp, &wc, imm->solicited, &qp->wakes);
     return IW_OK;
@@ -125,7 +125,6 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
         complete(qp, &own, false, w);
     }
     if (qp->rq->srq) {
-        iw_rq_leave(qp->rq, qp);
         w->qp = qp;
         w->async |= 1u << IBV_EVENT_QP_LAST_WQE_REACHED;
         return;
@@ -133,7 +132,7 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
     lock_get(&qp->rq->lock);
     qp->rq->flushing = true;
     lock_put(&qp->rq->lock);
-    while (iw_rq_pop(qp->rq, &qp->recv, w))
+    while (iw_rq_pop(qp, w))
         complete(qp, &wc, false, w);
 }
 

@@ -183,7 +183,7 @@ static void consume(struct iw_qp *qp)
         qp->work = true;
     }
     /* A receive posted before `starved` was seen did not resume us. */
-    if (held && iw_rq_wait(qp->rq, qp))
+    if (held && iw_rq_wait(qp))
         iw_rx_resume(qp);
 }
 
@@ -252,8 +252,10 @@ void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len)
 void iw_rx_resume(struct iw_qp *qp)
 {
     assert_held(&qp->rx_lock);
-    if (atomic_load(&qp->over))
+    if (atomic_load(&qp->over)) {
+        iw_rq_leave(qp);
         return;
+    }
     int err = iw_held_replay(qp);
     if (err > 0)
         fail(qp, err, NULL, 0);

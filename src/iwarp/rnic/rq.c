@@ -53,18 +53,28 @@ int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
     return 0;
 }
 
-bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out, struct iw_wakes *w)
+/** Whether there is a receive, and nobody has waited for it longer. */
+static bool is_next_locked(const struct iw_rq *rq, const struct iw_qp *qp)
 {
-    bool any = false;
+    assert_held(&rq->lock);
+    return rq->head != rq->tail && (list_empty(&rq->waiting) || rq->waiting.next == &qp->rq_link);
+}
+
+bool iw_rq_pop(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct iw_rq *rq = qp->rq;
+    struct iw_recv *out = &qp->recv;
     lock_get(&rq->lock);
-    if (rq->head != rq->tail) {
+    bool any = is_next_locked(rq, qp);
+    if (any) {
         uint32_t i = rq->head & rq->mask;
-        out->taken = any = true;
+        out->taken = true;
         out->wr_id = rq->ring[i].wr_id;
         out->nsge = rq->ring[i].nsge;
         memcpy(out->sge, rq->sge + (size_t)i * rq->max_sge, out->nsge * sizeof(*out->sge));
         rq->head++;
         iw_slots_hold(rq->slots);
+        list_del(&qp->rq_link);
         if (rq->tail - rq->head < rq->limit) {
             rq->limit = 0;
             w->srq_limit = rq->srq;
@@ -74,18 +84,20 @@ bool iw_rq_pop(struct iw_rq *rq, struct iw_recv *out, struct iw_wakes *w)
     return any;
 }
 
-bool iw_rq_wait(struct iw_rq *rq, struct iw_qp *qp)
+bool iw_rq_wait(struct iw_qp *qp)
 {
+    struct iw_rq *rq = qp->rq;
     lock_get(&rq->lock);
-    bool any = rq->head != rq->tail;
+    bool any = is_next_locked(rq, qp);
     if (!any && rq->srq && list_empty(&qp->rq_link))
         list_add_tail(&rq->waiting, &qp->rq_link);
     lock_put(&rq->lock);
     return any;
 }
 
-void iw_rq_leave(struct iw_rq *rq, struct iw_qp *qp)
+void iw_rq_leave(struct iw_qp *qp)
 {
+    struct iw_rq *rq = qp->rq;
     if (!rq->srq)
         return;
     lock_get(&rq->lock);

@@ -72,14 +72,14 @@ void iw_srq_query(struct iw_srq *srq, struct ibv_srq_attr *attr)
     lock_put(&srq->rq.lock);
 }
 
-/** The QP that has waited longest, if there is something for it; pinned. */
+/** The QP that has waited longest, if there is something for it; pinned. It stays until it takes
+ * that. */
 static struct iw_qp *next_waiting(struct iw_rq *rq)
 {
     struct iw_qp *qp = NULL;
     lock_get(&rq->lock);
-    struct list *l = rq->head != rq->tail ? list_pop(&rq->waiting) : NULL;
-    if (l) {
-        qp = container_of(l, struct iw_qp, rq_link);
+    if (rq->head != rq->tail && !list_empty(&rq->waiting)) {
+        qp = container_of(rq->waiting.next, struct iw_qp, rq_link);
         atomic_fetch_add(&qp->pins, 1);
     }
     lock_put(&rq->lock);

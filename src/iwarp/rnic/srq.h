@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Shared receive queues: a struct iw_rq of their own, and the QPs that wait for a receive from it,
- * in the order in which they began to wait, so that none is passed over for ever.
+ * in the order in which they began to wait. Who got one waits for the next behind the others, and
+ * who does not wait yet overtakes none of them: so a QP with much to receive stops no other.
  */
 #ifndef ANYWARP_RNIC_SRQ_H
 #define ANYWARP_RNIC_SRQ_H
