@@ -125,6 +125,8 @@ static void every_row(void **state)
          "Local Catastrophic Error"},
         {IW_ERR_LOCAL_OP, 0, 0, 0x00, IBV_WC_LOC_QP_OP_ERR, IW_EVENT_QP_REQ_ERR,
          "Local Catastrophic Error"},
+        {IW_ERR_CQ_OVERRUN, 0, 0, 0x00, IBV_WC_WR_FLUSH_ERR, IW_EVENT_QP_FATAL,
+         "Local Catastrophic Error"},
         {IW_ERR_LOCAL_MW_BIND, 0, 0, 0x00, IBV_WC_MW_BIND_ERR, IW_EVENT_QP_REQ_ERR,
          "Local Catastrophic Error"},
         {IW_ERR_PEER_TERMINATE, 0, 0, 0x00, IBV_WC_WR_FLUSH_ERR, IW_EVENT_QP_FATAL,

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 static uint32_t ring_size(int cqe)
 {
@@ -79,6 +78,7 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     cq->ring = ring;
     cq->size = size;
     list_init(&cq->event_link);
+    cq->failing.run = iw_cq_fail_users;
     channel_attach(cq->channel);
     return cq;
 }
@@ -101,6 +101,8 @@ int iw_cq_destroy(struct iw_cq *cq)
     if (atomic_load(&cq->users))
         return EBUSY;
     struct iw_context *ctx = iw_context(cq->pub.context);
+    iw_dirty_wait(&cq->failing);
+    iw_timer_cancel(&cq->mod.timer);
     iw_async_drop(ctx, &cq->pub);
     lock_get(&ctx->lock);
     unsigned async = cq->async_events_read;
@@ -147,35 +149,61 @@ static struct iw_arm_step step_locked(struct iw_cq *cq, enum iw_arm_event event)
     return step;
 }
 
-static uint64_t now_ns(void)
+static void raise_locked(struct iw_cq *cq, struct iw_wakes *w)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    assert_held(&cq->lock);
+    cq->mod.held = 0;
+    cq->raised_at = tail(cq);
+    note(w->cq, cq);
+}
+
+/**
+ * An event is due for the completions from position @p from on. Without moderation it is that one's
+ * alone; a moderated one stands for all that there are.
+ */
+static void due_locked(struct iw_cq *cq, uint32_t from, struct iw_wakes *w)
+{
+    uint32_t t = tail(cq);
+    assert_held(&cq->lock);
+    if (!iw_is_moderated(&cq->mod)) {
+        cq->raised_at = from + 1;
+        note(w->cq, cq);
+        return;
+    }
+    cq->raised_at = t;
+    enum iw_moderate act = iw_moderate_add(&cq->mod, t - from, iw_now());
+    if (act != IW_MODERATE_WAIT)
+        note(act == IW_MODERATE_RAISE ? w->cq : w->timed, cq);
+}
+
+static void overrun_locked(struct iw_cq *cq, struct iw_wakes *w)
+{
+    atomic_store(&cq->overrun, true);
+    note(w->overrun, cq);
+    if (step_locked(cq, IW_ARM_EV_MATCHED).raise || cq->mod.held)
+        raise_locked(cq, w);
 }
 
 static bool push_locked(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w)
 {
     uint32_t t = tail(cq);
     assert_held(&cq->lock);
-    if (cq->overrun)
+    if (atomic_load(&cq->overrun))
         return false;
     if (t - head(cq) >= (uint32_t)cq->pub.cqe) {
-        cq->overrun = true;
-        note(w->overrun, cq);
+        overrun_locked(cq, w);
         return false;
     }
     *at(cq, t) = *cqe;
     if (cq->stamped)
-        at(cq, t)->stamp = now_ns();
+        at(cq, t)->stamp = iw_now();
     t++;
     atomic_store_explicit(&cq->tail, t, memory_order_release);
     if (matches(cqe))
         cq->matched_at = t;
-    if (step_locked(cq, matches(cqe) ? IW_ARM_EV_MATCHED : IW_ARM_EV_PLAIN).raise) {
-        cq->raised_at = t;
-        note(w->cq, cq);
-    }
+    bool due = step_locked(cq, matches(cqe) ? IW_ARM_EV_MATCHED : IW_ARM_EV_PLAIN).raise;
+    if (due || cq->mod.held)
+        due_locked(cq, t - 1, w);
     return true;
 }
 
@@ -224,8 +252,9 @@ static void consume_locked(struct iw_cq *cq, uint32_t n)
 
 int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc)
 {
+    bool over = atomic_load(&cq->overrun); /* before the look: what was added earlier is seen */
     if (n <= 0 || iw_cq_is_empty(cq))
-        return 0;
+        return n > 0 && over ? -EIO : 0;
     lock_get(&cq->lock);
     uint32_t h = head(cq), got = tail(cq) - h;
     if (got > (uint32_t)n)
@@ -269,18 +298,22 @@ static bool late_locked(const struct iw_cq *cq, bool solicited_only, uint32_t *o
 
 void iw_cq_arm(struct iw_cq *cq, bool solicited_only)
 {
+    struct iw_wakes w = {0};
     uint32_t oldest;
     if (!cq->channel)
         return;
     lock_get(&cq->lock);
     bool late = late_locked(cq, solicited_only, &oldest);
     enum iw_arm_event event = solicited_only ? IW_ARM_EV_SOLICITED : IW_ARM_EV_ANY;
-    bool raise = step_locked(cq, event + late).raise;
-    if (raise)
-        cq->raised_at = oldest + 1;
+    if (step_locked(cq, event + late).raise)
+        due_locked(cq, oldest, &w);
+    if (atomic_load(&cq->overrun))
+        raise_locked(cq, &w);
     lock_put(&cq->lock);
-    if (raise)
+    if (w.cq[0])
         iw_channel_raise(cq);
+    if (w.timed[0])
+        iw_cq_time(cq);
 }
 
 /* ---- resize ---- */
@@ -289,7 +322,7 @@ static int resize_locked(struct iw_cq *cq, struct iw_cqe **ring, uint32_t size)
 {
     uint32_t h = head(cq), t = tail(cq);
     assert_held(&cq->lock);
-    if (t - h > size - 1)
+    if (t - h > size - 1 || atomic_load(&cq->overrun))
         return EINVAL;
     struct iw_cqe *old = cq->ring;
     for (uint32_t i = h; i != t; i++)

@@ -11,6 +11,8 @@
 
 #include "common/list.h"
 #include "common/lock.h"
+#include "rnic/cq_moderate.h"
+#include "rnic/engine.h"
 #include "rnic/slots.h"
 
 #include <infiniband/verbs.h>
@@ -51,9 +53,11 @@ struct iw_cq {
     _Atomic uint32_t head, tail; /* consumed by poll, produced by add; free-running */
     enum iw_arm arm;
     /* Positions from head to tail; polling moves them along. */
-    uint32_t raised_at;         /* behind the completion that raised the last event */
-    uint32_t matched_at;        /* behind the newest solicited or failed completion */
-    bool overrun;               /* CQ_ERR was raised; nothing is added any more */
+    uint32_t raised_at;      /* behind the completion that raised the last event */
+    uint32_t matched_at;     /* behind the newest solicited or failed completion */
+    atomic_bool overrun;     /* CQ_ERR was raised; nothing is added any more */
+    struct iw_dirty failing; /* then: makes those fail that use it */
+    struct iw_moderation mod;
     struct list event_link;     /* in channel->events; under channel->lock */
     bool event_queued;          /* under channel->lock */
     unsigned events_read;       /* by ibv_get_cq_event; under channel->lock */
@@ -82,6 +86,7 @@ struct iw_qp;
  */
 struct iw_wakes {
     struct iw_cq *cq[2];
+    struct iw_cq *timed[2]; /* whose moderated event waits for its time from now on */
     struct iw_cq *overrun[2];
     struct iw_qp *qp;         /* whose events these are; set if async or cm is not 0 */
     unsigned async;           /* bit set of enum ibv_event_type */
@@ -100,13 +105,19 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
 int iw_cq_destroy(struct iw_cq *cq);
 
 /**
- * Adds one completion. A full CQ is overrun: the completion is lost, CQ_ERR is noted in @p w once,
- * and the QPs that use this CQ fail when they next touch it.
+ * Adds one completion. A full CQ is overrun, for good: this and all later completions are lost,
+ * CQ_ERR is noted in @p w once, and an event if one is asked for.
  * @return false if the CQ is overrun
  */
 bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w);
 
-/** Takes up to @p n completions; no progress is made here. @return how many */
+/** What overrun leads to, run by the engine: every QP that uses the CQ fails (qp_overrun.c). */
+void iw_cq_fail_users(struct iw_dirty *failing);
+
+/**
+ * Takes up to @p n completions; no progress is made here.
+ * @return how many, or -EIO if there are none and, after an overrun, none will come
+ */
 int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc);
 
 /** Takes the oldest completion with all that is known of it. @return false if there is none */
@@ -123,7 +134,8 @@ static inline bool iw_cq_is_empty(struct iw_cq *cq)
  * Arms for one event (ibv_req_notify_cq). If the CQ holds an unpolled completion that matches and
  * is newer than the one that raised the last event, the event is raised at once, by the oldest of
  * those: so a program that polls one completion an event gets one event for each. A solicited arm
- * does not weaken a full one. Without a channel nothing happens. Call with no QP lock held.
+ * does not weaken a full one. On an overrun CQ an event is raised at once, for a poll has news.
+ * Without a channel nothing happens. Call with no QP lock held.
  */
 void iw_cq_arm(struct iw_cq *cq, bool solicited_only);
 
@@ -133,8 +145,19 @@ static inline bool iw_cq_is_armed(struct iw_cq *cq)
     return __atomic_load_n(&cq->arm, __ATOMIC_RELAXED) != IW_ARM_NONE;
 }
 
-/** Resizes; what it holds stays. @return 0, EINVAL (smaller than what it holds, or bad), ENOMEM */
+/**
+ * Resizes; what it holds stays.
+ * @return 0, EINVAL (smaller than what it holds, bad, or the CQ is overrun), ENOMEM
+ */
 int iw_cq_resize(struct iw_cq *cq, int cqe);
+
+/**
+ * Sets the moderation; 0 and 0 ends it. An event that it holds back is raised.
+ * @return 0, or the errno of the engine's start
+ */
+int iw_cq_moderate(struct iw_cq *cq, uint16_t count, uint16_t period_us);
+/** Begins to wait for the time of a moderated event. Call with no lock held. */
+void iw_cq_time(struct iw_cq *cq);
 
 struct iw_channel *iw_channel_create(struct ibv_context *ctx);
 /** @return 0 or EBUSY */

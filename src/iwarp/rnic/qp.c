@@ -48,7 +48,7 @@ static int number_take(struct iw_qp *qp)
         struct iw_qp **p = find_locked(n);
         bool taken = *p != NULL;
         if (!taken) {
-            qp->pub.qp_num = n;
+            qp->pub.qp_num = qp->pub.handle = n;
             *p = qp;
         }
         lock_put(&numbers.lock);
@@ -72,6 +72,33 @@ struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num)
     return qp && qp->pub.context == ctx ? qp : NULL;
 }
 
+static bool uses(const struct iw_qp *qp, const struct iw_cq *cq)
+{
+    return qp->send_cq == cq || qp->recv_cq == cq;
+}
+
+struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket)
+{
+    struct iw_qp *qp = NULL;
+    lock_get(&numbers.lock);
+    for (; *bucket < BUCKETS; ++*bucket) {
+        qp = numbers.bucket[*bucket];
+        while (qp && (!uses(qp, cq) || atomic_load(&qp->over)))
+            qp = qp->hash_next;
+        if (qp)
+            break;
+    }
+    if (qp)
+        atomic_fetch_add(&qp->pins, 1);
+    lock_put(&numbers.lock);
+    return qp;
+}
+
+static bool overrun(const struct ibv_cq *cq)
+{
+    return cq && atomic_load(&container_of(cq, const struct iw_cq, pub)->overrun);
+}
+
 static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     const struct ibv_qp_cap *c = &a->cap;
@@ -85,6 +112,8 @@ static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
         return EINVAL;
     if ((a->send_cq && a->send_cq->context != pd->pub.context) ||
         (a->recv_cq && a->recv_cq->context != pd->pub.context))
+        return EINVAL;
+    if (overrun(a->send_cq) || overrun(a->recv_cq))
         return EINVAL;
     return a->srq && a->srq->context != pd->pub.context ? EINVAL : 0;
 }
@@ -123,7 +152,8 @@ static void release(struct iw_qp *qp)
     free(qp);
 }
 
-static void publish(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
+/** What the program sees, but for the number. */
+static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     struct ibv_qp *q = &qp->pub;
     q->context = qp->pd->pub.context;
@@ -132,9 +162,12 @@ static void publish(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
-    q->handle = q->qp_num;
     q->state = IBV_QPS_RESET;
     q->qp_type = IBV_QPT_RC;
+}
+
+static void use(struct iw_qp *qp, struct iw_pd *pd)
+{
     cq_use(qp->send_cq, 1);
     cq_use(qp->recv_cq, 1);
     if (qp->rq->srq)
@@ -170,6 +203,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     r = iw_sq_init(&qp->sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,
                    attr->sq_sig_all);
     int rr = iw_rq_init(&qp->own_rq, cap.max_recv_wr, cap.max_recv_sge);
+    describe(qp, pd, attr);
     if (!r && !rr)
         r = number_take(qp);
     if (r || rr) {
@@ -177,7 +211,8 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
         errno = r ? r : rr;
         return NULL;
     }
-    publish(qp, pd, attr);
+    use(qp, pd);
+    iw_cqs_check(qp);
     attr->cap = cap;
     return qp;
 }

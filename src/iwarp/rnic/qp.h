@@ -7,7 +7,7 @@
  * Sends into receives and held early ones, qp_read.c reads and atomics we ask for, qp_answer.c the
  * peer's, qp_held.c early messages, place.c memory, mw.c windows, qp_fail.c errors and flush,
  * qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and detach
- * of the stream.
+ * of the stream, qp_overrun.c the end of a CQ.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
@@ -287,6 +287,11 @@ void iw_qp_stop(struct iw_qp *qp);
 void iw_qp_free(struct iw_qp *qp);
 /** By number, in this context. Valid while the program does not destroy it. */
 struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
+/**
+ * The next QP that uses @p cq and has not failed, pinned; @p bucket is 0 at first.
+ * @return NULL if there is none
+ */
+struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket);
 
 /** @return 0; EINVAL or, for unknown bits of the mask, EOPNOTSUPP, and then nothing has changed */
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);

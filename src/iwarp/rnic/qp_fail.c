@@ -137,19 +137,15 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 
 /* ---- wakes ---- */
 
-static void raise_overrun(struct iw_cq *cq)
-{
-    struct ibv_async_event ev = {.element.cq = &cq->pub, .event_type = IBV_EVENT_CQ_ERR};
-    iw_async_raise(iw_context(cq->pub.context), &ev);
-}
-
 void iw_wakes_fire(struct iw_wakes *w)
 {
     for (int i = 0; i < 2; i++) {
         if (w->cq[i])
             iw_channel_raise(w->cq[i]);
+        if (w->timed[i])
+            iw_cq_time(w->timed[i]);
         if (w->overrun[i])
-            raise_overrun(w->overrun[i]);
+            iw_cq_overrun(w->overrun[i]);
     }
     if (w->srq_limit) {
         struct ibv_async_event ev = {.element.srq = &w->srq_limit->pub,

@@ -43,7 +43,6 @@ NO_INT1(destroy_flow_action, struct ibv_flow_action *)
 NO_PTR2(create_flow_action_esp, struct ibv_flow_action *, struct ibv_context *,
         struct ibv_flow_action_esp_attr *)
 NO_INT2(modify_qp_rate_limit, struct ibv_qp *, struct ibv_qp_rate_limit_attr *)
-NO_INT2(modify_cq, struct ibv_cq *, struct ibv_modify_cq_attr *)
 NO_INT1(destroy_rwq_ind_table, struct ibv_rwq_ind_table *)
 NO_PTR2(create_rwq_ind_table, struct ibv_rwq_ind_table *, struct ibv_context *,
         struct ibv_rwq_ind_table_init_attr *)
@@ -99,7 +98,7 @@ static const struct verbs_context slots = {
     .alloc_parent_domain = op_alloc_parent_domain,
     .dealloc_td = op_dealloc_td,
     .alloc_td = op_alloc_td,
-    .modify_cq = no_modify_cq,
+    .modify_cq = op_modify_cq,
     .post_srq_ops = op_post_srq_ops,
     .destroy_rwq_ind_table = no_destroy_rwq_ind_table,
     .create_rwq_ind_table = no_create_rwq_ind_table,

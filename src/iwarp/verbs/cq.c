@@ -4,6 +4,7 @@
 #include "rnic/context.h"
 #include "rnic/region.h"
 #include "verbs/export.h"
+#include "verbs/ops.h"
 
 VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
                                           struct ibv_comp_channel *channel, int comp_vector)
@@ -20,6 +21,15 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
 VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
     return cq ? iw_cq_resize(iw_cq(cq), cqe) : EINVAL;
+}
+
+int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+    if (!attr->attr_mask)
+        return EINVAL;
+    if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+        return EOPNOTSUPP;
+    return iw_cq_moderate(iw_cq(cq), attr->moderate.cq_count, attr->moderate.cq_period);
 }
 
 VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)

@@ -23,6 +23,7 @@ static struct iw_cq *iw_cq_of(struct ibv_cq_ex *c)
 /** Moves to the next completion; looking for it makes progress as ibv_poll_cq does. */
 static int advance(struct iw_cq *cq)
 {
+    bool over = atomic_load(&cq->overrun); /* before the looks: what was added earlier is seen */
     bool got = iw_cq_take_one(cq, &cq->current);
     unsigned run = 0;
     if (!got) {
@@ -32,7 +33,7 @@ static int advance(struct iw_cq *cq)
     }
     __atomic_store_n(&cq->empty_polls, got ? 0 : run, __ATOMIC_RELAXED);
     if (!got)
-        return ENOENT;
+        return over ? EIO : ENOENT;
     cq->pub_ex.status = cq->current.wc.status;
     cq->pub_ex.wr_id = cq->current.wc.wr_id;
     return 0;

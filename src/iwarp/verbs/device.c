@@ -93,6 +93,7 @@ int op_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
     struct ibv_device_attr_ex full = {
         .completion_timestamp_mask = UINT64_MAX, /* CLOCK_MONOTONIC in ns: cq_ex.c */
         .hca_core_clock = 1000000,               /* kHz */
+        .cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
         .phys_port_cnt_ex = 1,
     };
     if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))

@@ -21,6 +21,11 @@ int op_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
+/* cq.c */
+/** @return 0, EINVAL (nothing asked for), EOPNOTSUPP (another attribute), errno of the timer's
+ * start */
+int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+
 /* cq_ex.c */
 struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 /** The raw clock is CLOCK_MONOTONIC. */

@@ -86,6 +86,7 @@ enum term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_MPA = 2 };
     X(LOCAL_SINK, 0, 0, 0x00, LOC_PROT_ERR, QP_ACCESS_ERR,                                         \
       "receive buffer outside its memory region, with the wrong key, rights or PD")                \
     X(LOCAL_OP, 0, 0, 0x00, LOC_QP_OP_ERR, QP_REQ_ERR, "work request cannot be executed")          \
+    X(CQ_OVERRUN, 0, 0, 0x00, WR_FLUSH_ERR, QP_FATAL, "completion queue overrun")                  \
     X(LOCAL_MW_BIND, 0, 0, 0x00, MW_BIND_ERR, QP_REQ_ERR, "memory window cannot be bound")         \
     X(PEER_TERMINATE, 0, 0, 0x00, WR_FLUSH_ERR, QP_FATAL, "peer sent a Terminate message")
 
