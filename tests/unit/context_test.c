@@ -80,8 +80,9 @@ static void test_close_in_use(void **state)
     atomic_fetch_add(&ctx->users, 1);
     iw_context_close(ctx);
     assert_true(sys_fcntl(ctx->vctx.context.async_fd, F_GETFD, 0) >= 0);
-    atomic_fetch_sub(&ctx->users, 1);
-    iw_context_close(ctx);
+    int fd = ctx->vctx.context.async_fd;
+    iw_context_put(ctx);
+    assert_int_equal(sys_fcntl(fd, F_GETFD, 0), -EBADF);
 }
 
 int main(void)

@@ -68,6 +68,11 @@ struct iw_channel *iw_channel_create(struct ibv_context *ctx)
     return &channel;
 }
 
+void iw_context_put(struct iw_context *ctx)
+{
+    atomic_fetch_sub(&ctx->users, 1);
+}
+
 static int destroy_result;
 
 int iw_channel_destroy(struct iw_channel *ch)

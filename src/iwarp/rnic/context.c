@@ -36,6 +36,7 @@ struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct ve
     }
     lock_init(&ctx->lock);
     list_init(&ctx->async);
+    atomic_init(&ctx->users, 1);
 
     struct verbs_context *v = &ctx->vctx;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -53,12 +54,16 @@ struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct ve
 
 void iw_context_close(struct iw_context *ctx)
 {
-    unsigned users = atomic_load(&ctx->users);
-    if (users) {
-        /* Their connections may still raise events here, and their owners use them. */
-        iw_log(IW_LOG_WARN, "a context is closed with %u objects in use: it stays", users);
+    unsigned objects = atomic_load(&ctx->users) - 1;
+    if (objects)
+        iw_log(IW_LOG_WARN, "a context is closed with %u objects in use: it stays", objects);
+    iw_context_put(ctx);
+}
+
+void iw_context_put(struct iw_context *ctx)
+{
+    if (atomic_fetch_sub(&ctx->users, 1) != 1)
         return;
-    }
     iw_netwatch_del(&ctx->watch);
     for (struct list *l; (l = list_pop(&ctx->async));)
         free(container_of(l, struct iw_async_event, link));

@@ -79,7 +79,7 @@ struct iw_context {
     struct list async; /* struct iw_async_event */
     struct iw_netwatch watch;
     enum ibv_port_state port; /* as last seen by the watch */
-    atomic_uint users;        /* PDs, CQs, channels: closed with any, it is never freed */
+    atomic_uint users;        /* PDs, CQs, channels, and the program until it closes it */
     struct verbs_context vctx;
 };
 
@@ -95,7 +95,10 @@ static inline struct iw_context *iw_context(struct ibv_context *c)
  * @return NULL and errno
  */
 struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct verbs_context *));
+/** The program closes it. Objects that are left go on, as their connections do. */
 void iw_context_close(struct iw_context *ctx);
+/** One user less: the last one frees it. */
+void iw_context_put(struct iw_context *ctx);
 
 /** Queues an event; allocates, so it is for rare things only. Call with no QP lock held. */
 void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event);

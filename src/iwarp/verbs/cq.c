@@ -40,7 +40,7 @@ VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
     struct iw_pd *parent = iw_cq(cq)->parent;
     int r = iw_cq_destroy(iw_cq(cq));
     if (!r)
-        atomic_fetch_sub(&ctx->users, 1);
+        iw_context_put(ctx);
     if (!r && parent)
         atomic_fetch_sub(&parent->users, 1);
     return r;

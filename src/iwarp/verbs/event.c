@@ -24,7 +24,7 @@ VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
     struct iw_context *ctx = iw_context(channel->context);
     int r = iw_channel_destroy(iw_channel(channel));
     if (!r)
-        atomic_fetch_sub(&ctx->users, 1);
+        iw_context_put(ctx);
     return r;
 }
 

@@ -22,7 +22,7 @@ VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
     struct iw_context *ctx = iw_context(pd->context);
     int r = iw_pd_dealloc(iw_pd(pd));
     if (!r)
-        atomic_fetch_sub(&ctx->users, 1);
+        iw_context_put(ctx);
     return r;
 }
 

@@ -26,7 +26,7 @@ int op_dealloc_td(struct ibv_td *td)
     if (atomic_load(&iw_td(td)->users))
         return EBUSY;
     free(iw_td(td));
-    atomic_fetch_sub(&ctx->users, 1);
+    iw_context_put(ctx);
     return 0;
 }
 
