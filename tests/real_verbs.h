@@ -5,20 +5,35 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
+
+static inline void *real_open_(const char *library)
+{
+    static const char *const folders[] = {
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+    };
+    char path[128];
+    void *real = NULL;
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !real; i++) {
+        snprintf(path, sizeof(path), "%s/%s", folders[i], library);
+        real = dlmopen(LM_ID_NEWLM, path, RTLD_NOW);
+    }
+    return real;
+}
 
 /** @return NULL if it is not installed */
 static inline void *real_verbs_open(void)
 {
-    static const char *const paths[] = {
-        "/usr/lib/x86_64-linux-gnu/libibverbs.so.1",
-        "/usr/lib/aarch64-linux-gnu/libibverbs.so.1",
-        "/usr/lib64/libibverbs.so.1",
-        "/usr/lib/libibverbs.so.1",
-    };
-    void *real = NULL;
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && !real; i++)
-        real = dlmopen(LM_ID_NEWLM, paths[i], RTLD_NOW);
-    return real;
+    return real_open_("libibverbs.so.1");
+}
+
+/** @return NULL if it is not installed */
+static inline void *real_rdmacm_open(void)
+{
+    return real_open_("librdmacm.so.1");
 }
 
 #endif

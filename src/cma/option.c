@@ -47,7 +47,8 @@ static int set_ack_timeout(struct cma_id *id, const void *val, size_t len)
     uint8_t timeout;
     if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
         return -EINVAL;
-    return take(&timeout, sizeof timeout, val, len);
+    int r = take(&timeout, sizeof timeout, val, len);
+    return r < 0 ? r : cma_may(id, CMA_CALL_SET_TOS);
 }
 
 /* Paths mean nothing to TCP; an id that is given a usable one has its route. */

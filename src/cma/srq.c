@@ -5,6 +5,9 @@
 static int create_srq_locked(struct cma_id *id, struct ibv_srq_init_attr_ex *attr)
 {
     struct rdma_cm_id *pub = &id->pub;
+    int r = cma_may(id, CMA_CALL_CREATE_SRQ);
+    if (r < 0)
+        return r;
     if (!pub->verbs || pub->srq || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
         return -EINVAL;
     if (attr->srq_type != IBV_SRQT_BASIC)

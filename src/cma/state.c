@@ -32,7 +32,8 @@ static const int next[CMA_CALL_END][CMA_STATE_END] = {
     ROW(BIND,            BND,  no,  no,  no,  no,  no,  no,  no,  no,  no),
     ROW(RESOLVE_ADDR,    ADR, ADR,  no,  no,  no,  no,  no,  no,  no,  no),
     ROW(RESOLVE_ROUTE,    no,  no, RTE,  no,  no,  no,  no,  no,  no,  no),
-    ROW(CREATE_QP,       IDL, BND, ADR, RTE, LSN, REQ, CON, CLG, CLD,  no), /* needs a device */
+    ROW(CREATE_QP,       IDL, BND, ADR, RTE, LSN, REQ, CON,  no,  no,  no), /* needs a device */
+    ROW(CREATE_SRQ,      IDL, BND, ADR, RTE, LSN, REQ, CON, CLG, CLD,  no), /* needs a device */
     ROW(LISTEN,          LSN, LSN,  no,  no,  no,  no,  no,  no,  no,  no),
     ROW(CONNECT,          no,  no,  no, CON,  no,  no,  no,  no,  no,  no),
     ROW(ACCEPT,           no,  no,  no,  no,  no, CON,  no,  no,  no,  no),

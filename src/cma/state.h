@@ -24,6 +24,7 @@
     X(RESOLVE_ADDR)                                                                                \
     X(RESOLVE_ROUTE) /* also RDMA_OPTION_IB_PATH */                                                \
     X(CREATE_QP)                                                                                   \
+    X(CREATE_SRQ)                                                                                  \
     X(LISTEN)                                                                                      \
     X(CONNECT)                                                                                     \
     X(ACCEPT)                                                                                      \
@@ -32,7 +33,7 @@
     X(SET_REUSEADDR)                                                                               \
     X(CLEAR_REUSEADDR)                                                                             \
     X(SET_AFONLY)                                                                                  \
-    X(SET_TOS)                                                                                     \
+    X(SET_TOS) /* also RDMA_OPTION_ID_ACK_TIMEOUT */                                               \
     X(INIT_QP_ATTR)                                                                                \
     X(NOTIFY)                                                                                      \
     X(DESTROY)                                                                                     \
