@@ -19,7 +19,8 @@
  *
  * Unless said otherwise a function returns 0, or -1 with errno set; one that gives a pointer
  * returns NULL with errno set. A null id gives -EINVAL, with errno EINVAL. A call that does not fit
- * the state of its id fails with EINVAL. All functions may be called from any thread.
+ * the state of its id fails with EINVAL. All functions may be called from any thread. With
+ * RDMA_AIX_ERRORS defined the rules are those of <rdma/rdma_aix.h>.
  */
 #ifndef RDMA_CMA_H
 #define RDMA_CMA_H
@@ -463,6 +464,10 @@ void rdma_free_devices(struct ibv_context **list);
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef RDMA_AIX_ERRORS
+#include <rdma/rdma_aix.h>
 #endif
 
 #endif

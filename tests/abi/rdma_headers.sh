@@ -41,16 +41,18 @@ names()
     done | grep -vE '^_?R[A-Z_]*_H_?$|_$|^(return|ret)$' | sort -u
 }
 
-# With every warning a program may ask for, alone and in C++.
-for h in $headers; do
-    echo "#include <rdma/$h>" >"$dir/alone.c"
+# With every warning a program may ask for, alone, in C and in C++, with both rules for errors.
+for h in "$ours"/rdma/*.h; do
+    echo "#include <rdma/${h##*/}>" >"$dir/alone.c"
     cp "$dir/alone.c" "$dir/alone.cc"
-    $cc -std=gnu11 -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Werror -I"$ours" \
-        -fsyntax-only "$dir/alone.c" || fail "$h does not compile alone"
-    if command -v "${CXX:-c++}" >/dev/null; then
-        ${CXX:-c++} -Wall -Wextra -Werror -I"$ours" -fsyntax-only "$dir/alone.cc" ||
-            fail "$h does not compile in C++"
-    fi
+    for errors in LINUX AIX; do
+        $cc -std=gnu11 -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Werror -I"$ours" \
+            -DRDMA_${errors}_ERRORS -fsyntax-only "$dir/alone.c" ||
+            fail "$h does not compile alone, errors of $errors"
+        command -v "${CXX:-c++}" >/dev/null || continue
+        ${CXX:-c++} -Wall -Wextra -Wpedantic -Werror -I"$ours" -DRDMA_${errors}_ERRORS \
+            -fsyntax-only "$dir/alone.cc" || fail "$h does not compile in C++, errors of $errors"
+    done
 done
 
 facts ours -I"$ours" || fail "the list does not compile with our headers: $(cat "$dir/ours.log")"

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* <infiniband/verbs.h> under the name it has on AIX. */
+#ifndef RDMA_AIX_NAME_VERBS_H
+#define RDMA_AIX_NAME_VERBS_H
+
+#include <infiniband/verbs.h>
+
+#endif
