@@ -53,7 +53,8 @@ static void finish(struct iw_cm *cm, int status)
 {
     struct iw_qp *qp = cm->reserved;
     struct iw_cm_event ev = {.type = outcome(status), .status = status};
-    if (cm->nego->state == MPA_NEGO_REJECTED && cm->nego->peer.pd_len) {
+    /* Of another outcome another thread may still be at work on the negotiation. */
+    if (status == -ECONNREFUSED && cm->nego->state == MPA_NEGO_REJECTED && cm->nego->peer.pd_len) {
         ev.private_data = cm->nego->peer.pd;
         ev.private_data_len = cm->nego->peer.pd_len;
     }
