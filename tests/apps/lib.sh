@@ -96,6 +96,7 @@ gone()
 }
 
 # ended NAME SECONDS: leaves its exit status in $status, or "none" if it did not end and was killed.
+# The undefined behaviour sanitizer reports without ending the program.
 ended()
 {
     if within "$2" gone "$1"; then
@@ -107,6 +108,8 @@ ended()
         status=none
     fi
     unset "pids[$1]"
+    ! grep -qaE 'runtime error:|ERROR: [A-Za-z]*Sanitizer' "$dir/$1.err" ||
+        failed "sanitizer report" "$1"
 }
 
 # stop NAME: ends a program that would run for ever; it must have lived until now.
@@ -139,15 +142,9 @@ own_addresses()
         awk '!seen[$3]++ { sub("/.*", "", $4); print $4 }'
 }
 
-# finish: the end of a test. The undefined behaviour sanitizer reports without ending the program.
+# finish: the end of a test.
 finish()
 {
-    local name
-    for name in "$dir"/*.err; do
-        [ -f "$name" ] || continue
-        ! grep -qaE 'runtime error:|ERROR: [A-Za-z]*Sanitizer' "$name" ||
-            failed "sanitizer report" "${name##*/}"
-    done
     [ $failures = 0 ]
     exit
 }
