@@ -59,7 +59,8 @@ build_in()
 # listening PORT: whether a TCP socket of this machine listens there.
 listening()
 {
-    grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null
+    grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " \
+        /proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
 # A TCP port that nobody listens on and the kernel does not hand out by itself.

@@ -32,7 +32,7 @@ expect_idle()
     fi
 }
 
-# idle_while_stopped IDLE STOPPED: one end sleeps while the other, in the middle of pings, is stopped.
+# idle_while_stopped IDLE STOPPED: one end sleeps while the other, amid pings, is stopped.
 idle_while_stopped()
 {
     local lines

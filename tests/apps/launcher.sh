@@ -7,7 +7,7 @@ dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 failures=0
 
-# expect STATUS PATTERN COMMAND...: exit status and a pattern that the output (both streams) matches.
+# expect STATUS PATTERN COMMAND...: its exit status; what both streams say matches the pattern.
 expect()
 {
     local want=$1 pattern=$2 output status

@@ -54,7 +54,8 @@ done
 # connects, and goes on, while the earlier ones are connected.
 for turn in {1..4}; do
     start "together$turn" "${client[@]}" -C 2000
-    within 20 lines_at_least "together$turn" 20 || failed "client $turn does not start" "together$turn" persistent
+    within 20 lines_at_least "together$turn" 20 ||
+        failed "client $turn does not start" "together$turn" persistent
     kill -STOP "${pids[together$turn]}" 2>/dev/null
     sleep 0.2
 done

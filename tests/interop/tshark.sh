@@ -12,7 +12,8 @@ port=$(free_port)
 capture=$dir/capture.pcapng
 tshark -q -i lo -f "tcp port $port" -w "$capture" >"$dir/tshark" 2>&1 &
 pids[tshark]=$!
-within 20 grep -qs 'File:' "$dir/tshark" || skip "tshark cannot capture here: $(tail -n 1 "$dir/tshark")"
+within 20 grep -qs 'File:' "$dir/tshark" ||
+    skip "tshark cannot capture here: $(tail -n 1 "$dir/tshark")"
 
 export ANYWARP_CRC=on
 options=(-a 127.0.0.1 -p "$port" -C "$pings" -S 1000)
@@ -49,11 +50,15 @@ expect_none 'iwarp_mpa.bad_length'
 expect_none 'iwarp_rdma.terminate'
 
 # What Wireshark found in the streams accounts for every byte of them.
-decode -Y "$data" -T fields -e tcp.len -e iwarp_mpa.pdlength -e iwarp_mpa.ulpdulength >"$dir/lengths"
+decode -Y "$data" -T fields -e tcp.len -e iwarp_mpa.pdlength -e iwarp_mpa.ulpdulength \
+    >"$dir/lengths"
 awk -F '\t' '
     { bytes += $1 }
     $2 != "" { found += 20 + $2 }
-    { for (i = split($3, length_of, ","); i > 0; i--) found += int((2 + length_of[i] + 3) / 4) * 4 + 4 }
+    {
+        for (i = split($3, length_of, ","); i > 0; i--)
+            found += int((2 + length_of[i] + 3) / 4) * 4 + 4
+    }
     END { print bytes, "bytes,", found, "in frames"; exit bytes == 0 || bytes != found }
 ' "$dir/lengths" >"$dir/sum" || failed "not every byte is decoded" sum lengths
 
