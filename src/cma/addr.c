@@ -129,8 +129,7 @@ int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_addr, struct 
         cma_addr_copy(&pub->route.addr.dst_storage, dst_addr);
         r = resolve_locked(id, &src);
     }
-    lock_put(&id->lock);
-    return r < 0 ? cma_fail(-r) : cma_complete(id);
+    return cma_complete_unlock(id, r);
 }
 
 int cma_route_resolved_locked(struct cma_id *id)
@@ -156,8 +155,7 @@ int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 
     lock_get(&id->lock);
     int r = cma_route_resolved_locked(id);
-    lock_put(&id->lock);
-    return r < 0 ? cma_fail(-r) : cma_complete(id);
+    return cma_complete_unlock(id, r);
 }
 
 __be16 rdma_get_src_port(struct rdma_cm_id *id)

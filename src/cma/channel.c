@@ -133,11 +133,13 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     }
 }
 
-int cma_complete(struct cma_id *id)
+int cma_complete_unlock(struct cma_id *id, int r)
 {
     struct rdma_cm_id *pub = &id->pub;
-    if (!id->sync)
-        return 0;
+    bool sync = id->sync;
+    lock_put(&id->lock);
+    if (r < 0 || !sync)
+        return cma_result(r);
     cma_drop_held_event(id);
     if (rdma_get_cm_event(pub->channel, &pub->event)) {
         pub->event = NULL;

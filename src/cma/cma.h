@@ -154,8 +154,14 @@ iw_cm_handler cma_on_event;
 /** Puts an id on a channel, off the one it is on. NULL: on none. */
 void cma_channel_attach_locked(struct cma_id *id, struct cma_channel *channel);
 
-/** Ends a synchronous operation: waits for its event, which goes to id->event. 0 at once if not. */
-int cma_complete(struct cma_id *id);
+/**
+ * Ends a call that began an operation, or failed to: gives the lock back. An asynchronous id may be
+ * gone then, as another thread may have got the event and destroyed it; a synchronous one waits for
+ * the event, which goes to id->event.
+ * @param r 0 or a negative errno
+ * @return what the call returns
+ */
+int cma_complete_unlock(struct cma_id *id, int r);
 
 /** What an event says about its operation. @return 0, or -1 and errno */
 int cma_event_result(const struct rdma_cm_event *event);

@@ -104,8 +104,7 @@ int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn)
 
     lock_get(&id->lock);
     int r = connect_locked(id, conn ? conn : &defaults);
-    lock_put(&id->lock);
-    return r < 0 ? cma_fail(-r) : cma_complete(id);
+    return cma_complete_unlock(id, r);
 }
 
 static int accept_locked(struct cma_id *id, const struct rdma_conn_param *conn)
@@ -142,8 +141,7 @@ int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *conn)
 
     lock_get(&id->lock);
     int r = accept_locked(id, conn ? conn : &defaults);
-    lock_put(&id->lock);
-    return r < 0 ? cma_fail(-r) : cma_complete(id);
+    return cma_complete_unlock(id, r);
 }
 
 int rdma_reject(struct rdma_cm_id *pub, const void *private_data, uint8_t private_data_len)
@@ -183,11 +181,11 @@ int rdma_disconnect(struct rdma_cm_id *pub)
     }
     if (r == 0)
         cma_set_state(id, CMA_CALL_DISCONNECT);
-    lock_put(&id->lock);
-    if (r < 0)
-        return cma_fail(-r);
+    if (connected)
+        return cma_complete_unlock(id, r);
     /* Without a connection, or with its last event taken, there is nothing to wait for. */
-    return connected ? cma_complete(id) : 0;
+    lock_put(&id->lock);
+    return cma_result(r);
 }
 
 int rdma_establish(struct rdma_cm_id *id)
