@@ -97,6 +97,21 @@ static void more_reads_than_ord_wait(void **state)
     pair_close(&p, 1);
 }
 
+/* More than TCP takes at once: responses are kept half sent, others behind them not begun. */
+static void long_reads_share_the_stream(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){.depth = 16});
+    fill(p.b.buf, SIDE_BYTES, 4);
+    for (unsigned i = 0; i < 16; i++)
+        assert_int_equal(side_post(&p.a, &p.b, IBV_WR_RDMA_READ, i, 0, SIDE_BYTES, 0, 0), 0);
+    for (unsigned i = 0; i < 16; i++)
+        expect_ok(&p.a, i, IBV_WC_RDMA_READ);
+    assert_memory_equal(p.a.buf, p.b.buf, SIDE_BYTES);
+    pair_close(&p, 1);
+}
+
 static void sends_complete_behind_reads(void **state)
 {
     struct pair p;
@@ -353,6 +368,7 @@ int main(void)
         cmocka_unit_test(passive_side_may_send_first),
         cmocka_unit_test(writes_and_reads_of_every_size),
         cmocka_unit_test(more_reads_than_ord_wait),
+        cmocka_unit_test(long_reads_share_the_stream),
         cmocka_unit_test(sends_complete_behind_reads),
         cmocka_unit_test(inline_data_may_be_reused_at_once),
         cmocka_unit_test(unsignaled_work_makes_no_completion),

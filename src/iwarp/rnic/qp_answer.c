@@ -146,7 +146,7 @@ void iw_answer_retire_locked(struct iw_qp *qp)
 enum iw_err iw_answer_revalidate_locked(struct iw_qp *qp)
 {
     assert_held(&qp->sq_lock);
-    for (uint32_t i = qp->ird.head; i != qp->ird.tail; i++) {
+    for (uint32_t i = qp->ird.head; i != qp->ird.tail && i != qp->irq_cut + 1; i++) {
         const struct iw_irq_entry *q = &qp->irq[i & qp->ird.mask];
         uint8_t *p;
         if (i == qp->irq_cut && !q->begun)
