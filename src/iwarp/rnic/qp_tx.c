@@ -261,10 +261,11 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
     if (!qp->linked || qp->tx_hold)
         return;
     enum iw_err err = IW_OK;
-    bool kept = qp->batch != NULL;
+    bool kept = qp->batch != NULL, more = false;
     int r = 0;
     for (int n = 0; r == 0; n++) {
         if (n == BATCHES_MAX) {
+            more = true;
             iw_dirty_push(&qp->dirty);
             break;
         }
@@ -306,7 +307,7 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
         release_batch_locked(qp);
     if (r < 0 && r != -EAGAIN)
         iw_qp_lost_locked(qp, r, w);
-    else if (!qp->tx_blocked && !qp->term_queued)
+    else if (!more && !qp->tx_blocked && !qp->term_queued)
         iw_qp_sent_locked(qp, w);
     iw_qp_want_locked(qp);
 }
