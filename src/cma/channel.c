@@ -23,6 +23,7 @@ static struct cma_channel *channel_alloc(void)
         return NULL;
     list_init(&channel->events);
     list_init(&channel->ids);
+    channel->rests = false;
     return channel;
 }
 
@@ -83,10 +84,24 @@ void cma_channel_attach_locked(struct cma_id *id, struct cma_channel *channel)
     id->pub.channel = channel ? &channel->pub : NULL;
 }
 
+/* A child of fork() asks for events: its listeners go on. */
+static void resume_locked(struct cma_channel *channel)
+{
+    assert_held(&cma_events);
+    channel->rests = false;
+    list_for_each (l, &channel->ids) {
+        struct cma_id *id = container_of(l, struct cma_id, link);
+        if (id->cm)
+            iw_cm_resume(id->cm);
+    }
+}
+
 static struct cma_event *take(struct cma_channel *channel)
 {
     struct cma_event *event = NULL;
     lock_get(&cma_events);
+    if (channel->rests)
+        resume_locked(channel);
     if (channel->pub.fd >= 0 && !list_empty(&channel->events)) {
         event = container_of(channel->events.next, struct cma_event, link);
         cma_event_unlink_locked(channel, event);

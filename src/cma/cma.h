@@ -8,8 +8,8 @@
  * - id->lock: one call at a time on an id: its state, options and public fields. Held across those
  *   iw_cm_*() functions and verbs that do not wait. No iw_cm handler takes it.
  * - cma_events: one for the process: event queues, the channel of each id, the counters of events,
- *   bound ports. Handlers take it. With it held nothing is called but iw_eventfd_raise() and
- *   iw_eventfd_drain().
+ *   bound ports. Handlers take it. With it held nothing is called but iw_eventfd_raise(),
+ *   iw_eventfd_drain() and iw_cm_resume().
  * Waiting, be it for an event, an acknowledgement or the end of a handler, is done with neither.
  */
 #ifndef ANYWARP_CMA_H
@@ -37,6 +37,7 @@ struct cma_channel {
     struct rdma_event_channel pub;
     struct list events; /* struct cma_event, oldest first */
     struct list ids;    /* struct cma_id */
+    bool rests;         /* inherited by fork(): its listeners wait for iw_cm_resume() */
 };
 
 /* Room for what the 8-bit length of struct rdma_conn_param can describe. */
@@ -109,6 +110,11 @@ static inline int cma_result(int r)
 {
     return r < 0 ? cma_fail(-r) : 0;
 }
+
+/* fork.c */
+
+/** The locks of all ids. */
+extern struct lock_class cma_ids;
 
 /* event.c */
 
@@ -200,6 +206,9 @@ int cma_device_get(struct cma_id *id);
 
 /** Takes them away again. */
 void cma_device_put(struct cma_id *id);
+
+/** What device.c does about fork(). */
+void cma_device_fork(enum fork_step step);
 
 /* source.c */
 

@@ -9,6 +9,11 @@ static struct lock pd_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static struct ibv_pd *default_pd;
 static unsigned default_pd_users;
 
+void cma_device_fork(enum fork_step step)
+{
+    lock_fork(&pd_lock, step);
+}
+
 static struct ibv_pd *default_pd_get(struct ibv_context *verbs)
 {
     lock_get(&pd_lock);

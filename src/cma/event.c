@@ -7,22 +7,6 @@
 
 struct lock cma_events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void before_fork(void)
-{
-    lock_get(&cma_events);
-}
-
-static void after_fork(void)
-{
-    lock_put(&cma_events);
-}
-
-/* A child may go on with what its parent opened; the lock must not be another thread's then. */
-static void __attribute__((constructor)) watch_fork(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
-
 struct cma_event *cma_event_create(struct cma_id *id, enum rdma_cm_event_type type)
 {
     struct cma_event *event = calloc(1, sizeof *event);

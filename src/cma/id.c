@@ -13,7 +13,7 @@ struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps, enum 
     id->pub.qp_type = qp_type;
     id->state = state;
     id->afonly = -1;
-    lock_init(&id->lock);
+    lock_init_in(&id->lock, &cma_ids);
     list_init(&id->link);
     list_init(&id->spare);
     list_init(&id->port);

@@ -1,14 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A mutex that knows, in debug builds, who holds it: functions named *_locked assert it. */
+/*
+ * A mutex that knows, in debug builds, who holds it: functions named *_locked assert it.
+ *
+ * Around fork() every lock of the library is held by the thread that forks, so that a child finds
+ * none that belongs to a thread it does not have, and all that they protect whole. The locks of
+ * objects are found through their class.
+ */
 #ifndef ANYWARP_LOCK_H
 #define ANYWARP_LOCK_H
+
+#include "common/list.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 
+/** All locks of one kind. Their place in the order of locks is the kind's. */
+struct lock_class {
+    pthread_mutex_t mutex; /* of the list; taken before any lock in it */
+    struct list locks;     /* struct lock.link */
+};
+
+#define LOCK_CLASS(name)                                                                           \
+    {                                                                                              \
+        PTHREAD_MUTEX_INITIALIZER,                                                                 \
+        {                                                                                          \
+            &(name).locks, &(name).locks                                                           \
+        }                                                                                          \
+    }
+
 struct lock {
     pthread_mutex_t mutex;
+    struct lock_class *class; /* NULL: it is known by name, or the program's to hold */
+    struct list link;
 #ifndef NDEBUG
     pthread_t owner;
     bool held;
@@ -18,13 +42,30 @@ struct lock {
 static inline void lock_init(struct lock *l)
 {
     pthread_mutex_init(&l->mutex, NULL);
+    l->class = NULL;
 #ifndef NDEBUG
     l->held = false;
 #endif
 }
 
+/** Makes a lock of class @p c. Call with no lock held that comes after that class. */
+static inline void lock_init_in(struct lock *l, struct lock_class *c)
+{
+    lock_init(l);
+    l->class = c;
+    pthread_mutex_lock(&c->mutex);
+    list_add_tail(&c->locks, &l->link);
+    pthread_mutex_unlock(&c->mutex);
+}
+
 static inline void lock_fini(struct lock *l)
 {
+    if (l->class) {
+        pthread_mutex_lock(&l->class->mutex);
+        list_del(&l->link);
+        pthread_mutex_unlock(&l->class->mutex);
+        l->class = NULL;
+    }
     pthread_mutex_destroy(&l->mutex);
 }
 
@@ -67,6 +108,29 @@ static inline void lock_wait(struct lock *l, pthread_cond_t *cond)
     pthread_cond_wait(cond, &l->mutex);
     lock_mark_(l, true);
     pthread_setcancelstate(state, &state);
+}
+
+/** The three times at which a module has something to do about fork(). */
+enum fork_step { FORK_PREPARE, FORK_PARENT, FORK_CHILD };
+
+/** Takes the lock before fork(), releases it after. */
+static inline void lock_fork(struct lock *l, enum fork_step step)
+{
+    if (step == FORK_PREPARE)
+        lock_get(l);
+    else
+        lock_put(l);
+}
+
+/** The same for all locks of a class; none is made or destroyed meanwhile. */
+static inline void lock_class_fork(struct lock_class *c, enum fork_step step)
+{
+    if (step == FORK_PREPARE)
+        pthread_mutex_lock(&c->mutex);
+    list_for_each (link, &c->locks)
+        lock_fork(container_of(link, struct lock, link), step);
+    if (step != FORK_PREPARE)
+        pthread_mutex_unlock(&c->mutex);
 }
 
 #ifndef NDEBUG

@@ -17,10 +17,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -124,9 +126,27 @@ _SYS_INLINE long sys_fcntl(int fd, int cmd, long arg)
     _SYS_RET(syscall(SYS_fcntl, fd, cmd, arg));
 }
 
-_SYS_INLINE long sys_eventfd(void)
+_SYS_INLINE long sys_dup3(int fd, int to, int flags)
 {
-    _SYS_RET(syscall(SYS_eventfd2, 0, EFD_CLOEXEC));
+    _SYS_RET(syscall(SYS_dup3, fd, to, flags));
+}
+
+/** Bytes sent that the peer's TCP has not acknowledged, a FIN counted as one. */
+_SYS_INLINE long sys_unacked(int fd)
+{
+    int n;
+    _SYS_RET(syscall(SYS_ioctl, fd, SIOCOUTQ, &n) < 0 ? -1 : n);
+}
+
+/** Readable when the process has ended. */
+_SYS_INLINE long sys_pidfd_open(pid_t pid)
+{
+    _SYS_RET(syscall(SYS_pidfd_open, pid, 0));
+}
+
+_SYS_INLINE long sys_eventfd(unsigned count, int flags)
+{
+    _SYS_RET(syscall(SYS_eventfd2, count, EFD_CLOEXEC | flags));
 }
 
 _SYS_INLINE long sys_epoll_create(void)

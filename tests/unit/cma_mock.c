@@ -307,3 +307,13 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
         qp->state = attr->qp_state;
     return failure();
 }
+
+void iw_cm_at_fork(void (*outer)(enum fork_step))
+{
+    (void)outer;
+}
+
+void iw_cm_resume(struct iw_cm *cm)
+{
+    (void)cm;
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/context.h"
+#include "rnic/engine.h"
 #include "rnic/iwcm.h"
 #include "rnic/log.h"
 #include "rnic/qp.h"
@@ -74,6 +75,7 @@ int iw_async_get(struct iw_context *ctx, struct ibv_async_event *event)
 {
     int fd = ctx->vctx.context.async_fd;
     while (!take(ctx, event)) {
+        iw_engine_start(); /* in a child of fork() it may not run yet */
         int r = iw_eventfd_nonblocking(fd) ? -EAGAIN : iw_eventfd_wait(fd);
         if (r) {
             errno = -r;

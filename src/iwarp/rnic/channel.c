@@ -5,6 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static struct lock_class locks = LOCK_CLASS(locks);
+
+void iw_channel_fork(enum fork_step step)
+{
+    lock_class_fork(&locks, step);
+}
+
 struct iw_channel *iw_channel_create(struct ibv_context *ctx)
 {
     struct iw_channel *ch = calloc(1, sizeof(*ch));
@@ -16,7 +23,7 @@ struct iw_channel *iw_channel_create(struct ibv_context *ctx)
     }
     ch->pub.context = ctx;
     ch->pub.fd = fd;
-    lock_init(&ch->lock);
+    lock_init_in(&ch->lock, &locks);
     list_init(&ch->events);
     return ch;
 }

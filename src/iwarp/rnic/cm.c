@@ -18,12 +18,14 @@
 
 /* ---- life ---- */
 
+struct lock_class iw_cm_locks = LOCK_CLASS(iw_cm_locks);
+
 struct iw_cm *iw_cm_new(void)
 {
     struct iw_cm *cm = calloc(1, sizeof(*cm));
     if (!cm)
         return NULL;
-    lock_init(&cm->lock);
+    lock_init_in(&cm->lock, &iw_cm_locks);
     pthread_cond_init(&cm->idle, NULL);
     atomic_init(&cm->refs, 1);
     list_init(&cm->events);
@@ -407,6 +409,18 @@ void iw_cm_news(struct iw_qp *qp, unsigned news)
     if ((news & IW_QP_NEWS_CLOSED) && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
         iw_cm_release(cm, news & IW_QP_NEWS_RESET);
     iw_cm_put(cm);
+}
+
+void iw_cm_lose(struct iw_cm *cm)
+{
+    struct iw_qp *qp = pin(cm);
+    if (qp) {
+        iw_qp_lose(qp);
+        unpin(qp);
+    }
+    raise_disconnected(cm);
+    if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
+        iw_cm_release(cm, false);
 }
 
 static void wait_sent(struct iw_qp *qp)

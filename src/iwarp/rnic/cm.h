@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * CM endpoints inside the RNIC: cm.c life, events and the end of connections, cm_listen.c the
- * passive side, cm_connect.c the active side, cm_socket.c the TCP socket. The public face is
- * iwcm.h.
+ * passive side, cm_connect.c the active side, cm_socket.c the TCP socket, cm_all.c what happens to
+ * all of them at fork() and exit(). The public face is iwcm.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project; no
@@ -108,6 +108,8 @@ struct iw_cm {
     struct iw_cm *listener; /* a reference, until decided */
     struct list child_link; /* under listener->lock */
     bool counted_undecided; /* in which of its counts; under listener->lock */
+
+    struct iw_cm *next_chosen; /* cm_all.c */
 };
 
 /* ---- cm.c ---- */
@@ -115,6 +117,8 @@ struct iw_cm {
 struct iw_cm *iw_cm_new(void);
 void iw_cm_get(struct iw_cm *cm);
 void iw_cm_put(struct iw_cm *cm);
+/** The locks of all endpoints, and so all endpoints; some have no references any more. */
+extern struct lock_class iw_cm_locks;
 
 /** Moves the state if it is @p from. @return whether it was: the caller owns what follows */
 bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to);
@@ -139,6 +143,9 @@ void iw_cm_news(struct iw_qp *qp, unsigned news);
 
 /** The QP is going to be freed: what was posted goes out (1 s), the endpoint drains on its own. */
 void iw_cm_qp_leaves(struct iw_qp *qp);
+
+/** The connection, if it is one, ends here and now: its socket is of no use. */
+void iw_cm_lose(struct iw_cm *cm);
 
 /** The QP of @p param for a new connection. @return NULL if there is none, or a limit is passed */
 struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
@@ -169,6 +176,24 @@ void iw_cm_reply_ready(struct iw_cm *cm);
 void iw_cm_reply_expired(struct iw_cm *cm);
 /** Ends an attempt that nobody waits for any more. */
 void iw_cm_abandon(struct iw_cm *cm);
+
+/* ---- cm_all.c ---- */
+
+/**
+ * What the endpoints do about fork(); see atfork.h. In the child the sockets of connections are
+ * closed, without shutdown(), and listeners rest.
+ */
+void iw_cm_fork(enum fork_step step);
+/** In the child, with no lock held: ends the connections whose sockets were closed. */
+void iw_cm_disown(void);
+
+/** Begins to close every connection. */
+void iw_cm_disconnect_all(void);
+/**
+ * Whether everything that was posted is with the peer's TCP, on every connection. Only tries locks:
+ * one that is taken means no.
+ */
+bool iw_cm_all_delivered(void);
 
 /* ---- cm_socket.c ---- */
 

@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static struct lock_class locks = LOCK_CLASS(locks);
+
+void iw_context_fork(enum fork_step step)
+{
+    lock_class_fork(&locks, step);
+}
+
 /** The port's state moved: an event says where to. */
 static void look_at_port(struct iw_netwatch *w)
 {
@@ -34,7 +41,7 @@ struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct ve
         errno = -fd;
         return NULL;
     }
-    lock_init(&ctx->lock);
+    lock_init_in(&ctx->lock, &locks);
     list_init(&ctx->async);
     atomic_init(&ctx->users, 1);
 

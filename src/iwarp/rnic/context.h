@@ -99,6 +99,8 @@ struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct ve
 void iw_context_close(struct iw_context *ctx);
 /** One user less: the last one frees it. */
 void iw_context_put(struct iw_context *ctx);
+/** What the module does about fork(); see atfork.h. */
+void iw_context_fork(enum fork_step step);
 
 /** Queues an event; allocates, so it is for rare things only. Call with no QP lock held. */
 void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event);

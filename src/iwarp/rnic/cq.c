@@ -8,6 +8,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static struct lock_class locks = LOCK_CLASS(locks);
+
+static void forget_threads(struct iw_cq *cq)
+{
+    atomic_store(&cq->failing.running, 0);
+    atomic_store(&cq->failing.queued, false);
+}
+
+void iw_cq_fork(enum fork_step step)
+{
+    if (step == FORK_CHILD)
+        list_for_each (l, &locks.locks)
+            forget_threads(container_of(container_of(l, struct lock, link), struct iw_cq, lock));
+    lock_class_fork(&locks, step);
+}
+
 static uint32_t ring_size(int cqe)
 {
     uint32_t size = 2;
@@ -72,7 +88,7 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     cq->pub.cqe = (int)size - 1;
     pthread_mutex_init(&cq->pub.mutex, NULL);
     pthread_cond_init(&cq->pub.cond, NULL);
-    lock_init(&cq->lock);
+    lock_init_in(&cq->lock, &locks);
     lock_init(&cq->poll_lock);
     cq->channel = channel ? iw_channel(channel) : NULL;
     cq->ring = ring;

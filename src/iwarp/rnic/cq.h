@@ -178,4 +178,8 @@ unsigned iw_channel_drop(struct iw_cq *cq);
 /** Acknowledges @p n completion events. */
 void iw_cq_ack(struct iw_cq *cq, unsigned n);
 
+/** What the module does about fork(); see atfork.h. */
+void iw_cq_fork(enum fork_step step);
+void iw_channel_fork(enum fork_step step);
+
 #endif

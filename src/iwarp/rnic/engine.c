@@ -26,6 +26,8 @@ static struct {
     unsigned getters;   /* threads blocked on the sockets; under lock */
     pthread_t thread;
     struct iw_dirty *_Atomic dirty;
+    atomic_uint dirty_runs; /* threads that are at it */
+    atomic_bool frozen;
     _Alignas(64) atomic_uint polls; /* moved by pollers, plain stores */
     _Alignas(64) atomic_bool leased;
 } engine = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
@@ -33,6 +35,11 @@ static struct {
 int iw_engine_sockets(void)
 {
     return engine.sockets;
+}
+
+bool iw_engine_frozen(void)
+{
+    return atomic_load(&engine.frozen);
 }
 
 void iw_engine_kick(void)
@@ -66,7 +73,10 @@ static void dirty_run(void)
 {
     if (!dirty_any())
         return;
-    struct iw_dirty *d = atomic_exchange_explicit(&engine.dirty, NULL, memory_order_acquire);
+    atomic_fetch_add(&engine.dirty_runs, 1);
+    struct iw_dirty *d = NULL;
+    if (!iw_engine_frozen())
+        d = atomic_exchange_explicit(&engine.dirty, NULL, memory_order_acquire);
     while (d) {
         struct iw_dirty *next = d->next;
         atomic_fetch_add(&d->running, 1);
@@ -75,6 +85,7 @@ static void dirty_run(void)
         atomic_fetch_sub(&d->running, 1);
         d = next;
     }
+    atomic_fetch_sub(&engine.dirty_runs, 1);
 }
 
 void iw_dirty_wait(struct iw_dirty *d)
@@ -299,6 +310,7 @@ static int engine_make_locked(void)
         if (!r)
             r = -sys_epoll_ctl(engine.wait_set, EPOLL_CTL_ADD, engine.kick, &k);
         engine.watched = true;
+        iw_sources_restore(); /* what a child of fork() inherited */
     }
     if (!r)
         r = thread_start();
@@ -326,4 +338,44 @@ int iw_engine_start(void)
     }
     lock_put(&engine.lock);
     return r;
+}
+
+/* ---- fork ---- */
+
+void iw_engine_freeze(void)
+{
+    atomic_store(&engine.frozen, true);
+    while (atomic_load(&engine.dirty_runs))
+        sched_yield();
+    iw_sources_wait();
+    iw_timers_wait();
+}
+
+void iw_engine_thaw(void)
+{
+    atomic_store(&engine.frozen, false);
+    iw_engine_kick();
+}
+
+/** The epoll sets are shared with the parent and must not be changed; the thread is not there. */
+static void forget_parent_locked(void)
+{
+    assert_held(&engine.lock);
+    sys_close(engine.sockets);
+    sys_close(engine.wait_set);
+    iw_eventfd_close(engine.kick);
+    engine.sockets = engine.wait_set = engine.kick = -1;
+    engine.getters = 0;
+    atomic_store(&engine.kicked, false);
+    atomic_store(&engine.leased, false);
+    atomic_store(&engine.dirty, NULL);
+    atomic_store(&engine.dirty_runs, 0);
+    __atomic_store_n(&engine.started, false, __ATOMIC_RELEASE);
+}
+
+void iw_engine_fork(enum fork_step step)
+{
+    if (step == FORK_CHILD && engine.started)
+        forget_parent_locked();
+    lock_fork(&engine.lock, step);
 }

@@ -102,6 +102,16 @@ void iw_engine_arm(void);
  */
 int iw_engine_wait(int fd);
 
+/** Makes the epoll sets and the thread if they are not there. @return 0 or a positive errno */
+int iw_engine_start(void);
+
+/**
+ * Holds all progress, for fork(): no source, timer or dirty work begins any more, and none runs
+ * when this returns. Nothing is lost. Call with no lock held, and one thread at a time.
+ */
+void iw_engine_freeze(void);
+void iw_engine_thaw(void);
+
 /** Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t iw_now(void);
 

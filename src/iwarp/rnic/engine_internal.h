@@ -5,6 +5,8 @@
 
 #include "rnic/engine.h"
 
+#include "common/lock.h"
+
 #include <sys/epoll.h>
 
 /** The epoll set of all sources. */
@@ -15,5 +17,18 @@ void iw_engine_kick(void);
 bool iw_source_run(const struct epoll_event *ev);
 /** Runs the timers that are due. @return ns until the next one, -1 if there is none */
 int64_t iw_timers_run(void);
+
+/** Between iw_engine_freeze() and iw_engine_thaw(): neither source, timer nor dirty work begins. */
+bool iw_engine_frozen(void);
+/** Frozen: waits until no ready() runs, or no fire(). */
+void iw_sources_wait(void);
+void iw_timers_wait(void);
+/** Puts every source into a new epoll set. */
+void iw_sources_restore(void);
+
+/** What the modules do about fork(); see atfork.h. A child has no epoll sets. */
+void iw_source_fork(enum fork_step step);
+void iw_timer_fork(enum fork_step step);
+void iw_engine_fork(enum fork_step step);
 
 #endif

@@ -5,9 +5,52 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #define FIRST_FD 1024 /* programs that use select() keep the descriptors below */
+
+/* What stands under each descriptor number, so that fork() finds what is ours. */
+#define CHUNK  1024
+#define CHUNKS 1024
+
+enum state { FOREIGN, QUIET, RAISED };
+
+typedef _Atomic(uint8_t) fd_state;
+static fd_state *_Atomic table[CHUNKS];
+
+/** @return where the state of @p fd is kept, NULL if it cannot be ours */
+static fd_state *state_of(int fd)
+{
+    unsigned i = (unsigned)fd;
+    fd_state *chunk = i < CHUNK * CHUNKS ? atomic_load(&table[i / CHUNK]) : NULL;
+    return chunk ? &chunk[i % CHUNK] : NULL;
+}
+
+static void note(int fd, enum state state)
+{
+    fd_state *s = state_of(fd);
+    if (s)
+        atomic_store_explicit(s, (uint8_t)state, memory_order_relaxed);
+}
+
+/** Makes the state of @p fd be kept. @return 0, -EMFILE or -ENOMEM */
+static int keep(int fd)
+{
+    unsigned i = (unsigned)fd / CHUNK;
+    if (i >= CHUNKS)
+        return -EMFILE;
+    if (!atomic_load(&table[i])) {
+        fd_state *none = NULL, *chunk = calloc(CHUNK, sizeof(*chunk));
+        if (!chunk)
+            return -ENOMEM;
+        if (!atomic_compare_exchange_strong(&table[i], &none, chunk))
+            free(chunk);
+    }
+    note(fd, QUIET);
+    return 0;
+}
 
 static void raise_limit(void)
 {
@@ -22,24 +65,30 @@ int iw_eventfd_create(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, raise_limit);
-    int low = (int)sys_eventfd();
+    int low = (int)sys_eventfd(0, 0);
     if (low < 0)
         return low;
     int fd = (int)sys_fcntl(low, F_DUPFD_CLOEXEC, FIRST_FD);
     if (fd < 0)
-        return low;
-    sys_close(low);
-    return fd;
+        fd = low;
+    else
+        sys_close(low);
+    int r = keep(fd);
+    if (r)
+        sys_close(fd);
+    return r ? r : fd;
 }
 
 void iw_eventfd_raise(int fd)
 {
+    note(fd, RAISED);
     sys_write(fd, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 void iw_eventfd_drain(int fd)
 {
     uint64_t count;
+    note(fd, QUIET);
     sys_read(fd, &count, sizeof(count));
 }
 
@@ -82,5 +131,30 @@ int iw_eventfd_wait(int fd)
 
 void iw_eventfd_close(int fd)
 {
+    note(fd, FOREIGN);
     sys_close(fd);
+}
+
+/* ---- fork ---- */
+
+static void renew(int fd, bool raised)
+{
+    long status = sys_fcntl(fd, F_GETFL, 0), flags = sys_fcntl(fd, F_GETFD, 0);
+    if (status < 0 || flags < 0)
+        return; /* the program closed it */
+    int own = (int)sys_eventfd(raised, (int)status & O_NONBLOCK);
+    if (own < 0)
+        return;
+    sys_dup3(own, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+    sys_close(own);
+}
+
+void iw_eventfd_fork(enum fork_step step)
+{
+    for (int i = 0; step == FORK_CHILD && i < CHUNKS; i++) {
+        fd_state *chunk = atomic_load(&table[i]);
+        for (int k = 0; chunk && k < CHUNK; k++)
+            if (chunk[k] != FOREIGN)
+                renew(i * CHUNK + k, chunk[k] == RAISED);
+    }
 }

@@ -13,6 +13,8 @@
 #ifndef ANYWARP_RNIC_IWCM_H
 #define ANYWARP_RNIC_IWCM_H
 
+#include "common/lock.h"
+
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -125,6 +127,19 @@ IW_CM_EXPORT void iw_cm_destroy(struct iw_cm *cm);
 IW_CM_EXPORT void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
                                   struct sockaddr_storage *peer);
 
+/**
+ * librdmacm's part in fork(), see atfork.h: called with every step, holding its locks in between.
+ * They come before all of the RNIC's.
+ */
+IW_CM_EXPORT void iw_cm_at_fork(void (*outer)(enum fork_step));
+
+/**
+ * A listener that a child of fork() has inherited rests, as its parent may go on with it: until
+ * this call, or until the parent has ended. Harmless for any other endpoint. Takes no lock of the
+ * caller's kind and calls no handler.
+ */
+IW_CM_EXPORT void iw_cm_resume(struct iw_cm *cm);
+
 /** The one context that all ids share, opened at first use. @return NULL and errno if no device */
 IW_CM_EXPORT struct ibv_context *iw_cm_context(void);
 
@@ -148,6 +163,9 @@ IW_CM_EXPORT bool iw_eventfd_nonblocking(int fd);
  * @return 0 or -EINTR
  */
 IW_CM_EXPORT int iw_eventfd_wait(int fd);
+/** What eventfd.c does about fork(); see atfork.h. The child gets a descriptor of its own under
+ * each number: readable if the parent's was, and with its flags. */
+void iw_eventfd_fork(enum fork_step step);
 /**
  * Whether a wait that a signal interrupted goes on: every handler installed, those for faults like
  * SIGSEGV apart, has SA_RESTART.

@@ -11,6 +11,13 @@
 #define WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define GIVES  (WRITES | IBV_ACCESS_REMOTE_READ)
 
+static struct lock_class locks = LOCK_CLASS(locks);
+
+void iw_mw_fork(enum fork_step step)
+{
+    lock_class_fork(&locks, step);
+}
+
 struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
 {
     if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
@@ -24,7 +31,7 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
     }
     mw->region.pd = pd->root;
     mw->region.kind = IW_REGION_WINDOW;
-    lock_init(&mw->lock);
+    lock_init_in(&mw->lock, &locks);
     int err = iw_region_publish(&mw->region);
     if (err) {
         lock_fini(&mw->lock);

@@ -60,4 +60,7 @@ enum iw_err iw_mw_invalidate(struct iw_region *r, uint32_t stag, const struct iw
 /** Frees the windows of type 2 bound to a QP that is being destroyed. Call with no lock held. */
 void iw_mw_leave_qp(const struct iw_qp *qp);
 
+/** What the module does about fork(); see atfork.h. */
+void iw_mw_fork(enum fork_step step);
+
 #endif

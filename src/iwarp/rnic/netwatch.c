@@ -100,3 +100,24 @@ void iw_netwatch_del(struct iw_netwatch *w)
     list_del(&w->link);
     lock_put(&net.lock);
 }
+
+static void renew_locked(void)
+{
+    int fd = subscribe();
+    assert_held(&net.lock);
+    if (fd < 0) {
+        iw_source_del(&net.source);
+        sys_close(net.source.fd);
+        net.open = false;
+    } else {
+        sys_dup3(fd, net.source.fd, O_CLOEXEC);
+        sys_close(fd);
+    }
+}
+
+void iw_netwatch_fork(enum fork_step step)
+{
+    if (step == FORK_CHILD && net.open)
+        renew_locked();
+    lock_fork(&net.lock, step);
+}

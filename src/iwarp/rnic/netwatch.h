@@ -8,6 +8,7 @@
 #define ANYWARP_RNIC_NETWATCH_H
 
 #include "common/list.h"
+#include "common/lock.h"
 
 /** Embedded in its owner. */
 struct iw_netwatch {
@@ -25,5 +26,11 @@ void iw_netwatch_add(struct iw_netwatch *w, void (*changed)(struct iw_netwatch *
 
 /** Afterwards changed() is not called and does not run. Call once for each add. */
 void iw_netwatch_del(struct iw_netwatch *w);
+
+/**
+ * What the module does about fork(); see atfork.h. The child gets a socket of its own under the
+ * same number; it is watched once the engine runs there.
+ */
+void iw_netwatch_fork(enum fork_step step);
 
 #endif

@@ -4,6 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static struct lock_class locks = LOCK_CLASS(locks);
+
+void iw_pd_fork(enum fork_step step)
+{
+    lock_class_fork(&locks, step);
+}
+
 struct iw_pd *iw_pd_alloc(struct ibv_context *ctx)
 {
     struct iw_pd *pd = calloc(1, sizeof(*pd));
@@ -13,7 +20,7 @@ struct iw_pd *iw_pd_alloc(struct ibv_context *ctx)
     }
     pd->pub.context = ctx;
     pd->root = pd;
-    lock_init(&pd->lock);
+    lock_init_in(&pd->lock, &locks);
     list_init(&pd->qps);
     list_init(&pd->windows);
     return pd;

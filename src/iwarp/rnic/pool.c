@@ -32,6 +32,12 @@ static __thread struct cache cache;
 static pthread_key_t cache_key;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 
+void iw_pool_fork(enum fork_step step)
+{
+    for (int k = 0; k < POOL_KINDS; k++)
+        lock_fork(&pool[k].lock, step);
+}
+
 static void shared_put(enum iw_pool_kind kind, void *buf)
 {
     lock_get(&pool[kind].lock);

@@ -7,6 +7,8 @@
 #ifndef ANYWARP_RNIC_POOL_H
 #define ANYWARP_RNIC_POOL_H
 
+#include "common/lock.h"
+
 #include <stddef.h>
 
 enum iw_pool_kind { IW_POOL_STAGING, IW_POOL_BATCH };
@@ -16,5 +18,8 @@ enum iw_pool_kind { IW_POOL_STAGING, IW_POOL_BATCH };
 /** @return a buffer of the kind's size, contents undefined; NULL if there is no memory */
 void *iw_pool_get(enum iw_pool_kind kind);
 void iw_pool_put(enum iw_pool_kind kind, void *buf);
+
+/** What the module does about fork(); see atfork.h. */
+void iw_pool_fork(enum fork_step step);
 
 #endif

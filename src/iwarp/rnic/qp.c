@@ -25,6 +25,9 @@ static struct {
     struct iw_qp *bucket[BUCKETS];
 } numbers = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
 
+static struct lock_class rx_locks = LOCK_CLASS(rx_locks);
+static struct lock_class sq_locks = LOCK_CLASS(sq_locks);
+
 static struct iw_qp **find_locked(uint32_t qpn)
 {
     struct iw_qp **p = &numbers.bucket[qpn % BUCKETS];
@@ -175,6 +178,32 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
     iw_pd_add_qp(pd, &qp->pd_link);
 }
 
+static void forget_threads(struct iw_qp *qp)
+{
+    atomic_store(&qp->pins, 0);
+    atomic_store(&qp->dirty.running, 0);
+    atomic_store(&qp->dirty.queued, false);
+    if (!qp->was_linked)
+        qp->cm = NULL;
+}
+
+void iw_qp_fork(enum fork_step step)
+{
+    if (step == FORK_PREPARE) {
+        lock_class_fork(&rx_locks, step);
+        lock_class_fork(&sq_locks, step);
+        lock_get(&numbers.lock);
+        return;
+    }
+    if (step == FORK_CHILD)
+        for (int i = 0; i < BUCKETS; i++)
+            for (struct iw_qp *qp = numbers.bucket[i]; qp; qp = qp->hash_next)
+                forget_threads(qp);
+    lock_put(&numbers.lock);
+    lock_class_fork(&sq_locks, step);
+    lock_class_fork(&rx_locks, step);
+}
+
 struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
 {
     int r = check(pd, attr);
@@ -196,8 +225,8 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
     qp->dirty.run = run_dirty;
     lock_init(&qp->build_lock);
-    lock_init(&qp->rx_lock);
-    lock_init(&qp->sq_lock);
+    lock_init_in(&qp->rx_lock, &rx_locks);
+    lock_init_in(&qp->sq_lock, &sq_locks);
     pthread_mutex_init(&qp->pub.mutex, NULL);
     pthread_cond_init(&qp->pub.cond, NULL);
     r = iw_sq_init(&qp->sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,

@@ -76,6 +76,8 @@ int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge);
 void iw_rq_fini(struct iw_rq *rq);
 /** Forgets what is posted. */
 void iw_rq_clear(struct iw_rq *rq);
+/** What the module does about fork(); see atfork.h. */
+void iw_rq_fork(enum fork_step step);
 /** Copies one WR in. @return 0, EINVAL (too many SGEs), ENOMEM (full) */
 int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr);
 
@@ -306,6 +308,12 @@ int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr);
 /** Binds a window of type 1 and gives @p mw its new rkey. @return as iw_post_send(), EPERM */
 int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind);
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/**
+ * What the module does about fork(); see atfork.h. In the child no thread is inside a QP any more
+ * and no attempt to connect one goes on.
+ */
+void iw_qp_fork(enum fork_step step);
 
 /* What the CM calls is in qp_link.h. */
 

@@ -145,6 +145,18 @@ void iw_qp_expired(struct iw_qp *qp)
     iw_wakes_fire(&w);
 }
 
+void iw_qp_lose(struct iw_qp *qp)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->rx_lock);
+    lock_get(&qp->sq_lock);
+    iw_qp_lost_locked(qp, -ECONNABORTED, &w);
+    lock_put(&qp->sq_lock);
+    iw_qp_settle_rx_locked(qp, &w);
+    lock_put(&qp->rx_lock);
+    iw_wakes_fire(&w);
+}
+
 bool iw_qp_was_linked(struct iw_qp *qp)
 {
     lock_get(&qp->sq_lock);
@@ -159,6 +171,15 @@ bool iw_qp_closed_enough(struct iw_qp *qp)
     bool busy = qp->linked && (qp->close == IWC_CLOSE_FLUSHING || qp->close == IWC_CLOSE_TERM);
     lock_put(&qp->sq_lock);
     return !busy;
+}
+
+bool iw_qp_try_sent(struct iw_qp *qp)
+{
+    if (!lock_try(&qp->sq_lock))
+        return false;
+    bool sent = !qp->linked || qp->close == IWC_CLOSE_DRAIN || qp->close == IWC_CLOSE_CLOSED;
+    lock_put(&qp->sq_lock);
+    return sent;
 }
 
 void iw_qp_unlink(struct iw_qp *qp)

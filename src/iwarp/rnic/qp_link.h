@@ -51,11 +51,17 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt);
 /** The time limit of the close, or of a FIN behind held Sends, ran out. */
 void iw_qp_expired(struct iw_qp *qp);
 
+/** The stream is lost without a word to or from the peer. */
+void iw_qp_lose(struct iw_qp *qp);
+
 /** Whether a stream was ever attached. */
 bool iw_qp_was_linked(struct iw_qp *qp);
 
 /** Whether everything is sent that will be: the stream may be taken away. */
 bool iw_qp_closed_enough(struct iw_qp *qp);
+
+/** Whether no more will be sent, not even a FIN. Only tries the lock: taken means no. */
+bool iw_qp_try_sent(struct iw_qp *qp);
 
 /** Forgets the stream and the CM. The source must be gone: no pass is inside the QP. */
 void iw_qp_unlink(struct iw_qp *qp);

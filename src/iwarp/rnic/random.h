@@ -3,9 +3,14 @@
 #ifndef ANYWARP_RNIC_RANDOM_H
 #define ANYWARP_RNIC_RANDOM_H
 
+#include "common/lock.h"
+
 #include <stdint.h>
 
 /** @return 0, or -EIO if the generator fails: then no object may be made */
 int iw_random32(uint32_t *out);
+
+/** What the module does about fork(); see atfork.h. */
+void iw_random_fork(enum fork_step step);
 
 #endif

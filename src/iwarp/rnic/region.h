@@ -151,6 +151,8 @@ void iw_region_revoke(struct iw_region *r);
 struct iw_pd *iw_pd_alloc(struct ibv_context *ctx);
 /** @return 0 or EBUSY */
 int iw_pd_dealloc(struct iw_pd *pd);
+/** What the module does about fork(); see atfork.h. */
+void iw_pd_fork(enum fork_step step);
 
 /**
  * A QP begins or ends to use the regions of @p pd: from add to remove, revoking waits for it. Both

@@ -5,13 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct lock_class locks = LOCK_CLASS(locks);
+
+void iw_rq_fork(enum fork_step step)
+{
+    lock_class_fork(&locks, step);
+}
+
 int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
     uint32_t size = 1;
     while (size < max_wr)
         size *= 2;
     *rq = (struct iw_rq){.max_wr = max_wr, .max_sge = max_sge, .mask = size - 1};
-    lock_init(&rq->lock);
+    lock_init_in(&rq->lock, &locks);
     list_init(&rq->waiting);
     rq->slots = iw_slots_create();
     if (!rq->slots)

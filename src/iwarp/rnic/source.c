@@ -172,6 +172,8 @@ bool iw_source_run(const struct epoll_event *ev)
     struct slot *slot = slot_at(i);
     lock_get(&slot->lock);
     struct iw_source *s = slot->generation == generation ? slot->source : NULL;
+    if (s && iw_engine_frozen())
+        s = NULL; /* it will be ready at the next look, too */
     if (s)
         slot->pins++;
     lock_put(&slot->lock);
@@ -186,4 +188,46 @@ bool iw_source_run(const struct epoll_event *ev)
     pthread_cond_broadcast(&slot->idle);
     lock_put(&slot->lock);
     return true;
+}
+
+/* ---- fork ---- */
+
+void iw_sources_wait(void)
+{
+    lock_get(&table.lock);
+    uint32_t used = table.used;
+    lock_put(&table.lock);
+    for (uint32_t i = 1; i < used; i++) {
+        struct slot *slot = slot_at(i);
+        lock_get(&slot->lock);
+        wait_unpinned(slot, i);
+        lock_put(&slot->lock);
+    }
+}
+
+void iw_sources_restore(void)
+{
+    lock_get(&table.lock);
+    for (uint32_t i = 1; i < table.used; i++) {
+        struct slot *slot = slot_at(i);
+        lock_get(&slot->lock);
+        if (slot->source) {
+            struct epoll_event ev = slot_event(i, slot->source->events);
+            sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
+        }
+        lock_put(&slot->lock);
+    }
+    lock_put(&table.lock);
+}
+
+void iw_source_fork(enum fork_step step)
+{
+    /* Slots are whole at any time: there is no need to stop those who are at one. */
+    for (uint32_t i = 1; step == FORK_CHILD && i < table.used; i++) {
+        struct slot *slot = slot_at(i);
+        lock_init(&slot->lock);
+        pthread_cond_init(&slot->idle, NULL);
+        slot->pins = 0;
+    }
+    lock_fork(&table.lock, step);
 }

@@ -21,6 +21,11 @@ static struct {
     struct iw_stag_slot *_Atomic bucket[BUCKETS];
 } table = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
 
+void iw_stag_fork(enum fork_step step)
+{
+    lock_fork(&table.lock, step);
+}
+
 static struct iw_stag_slot *_Atomic *bucket_of(uint32_t stag)
 {
     return &table.bucket[(stag >> KEY_BITS) % BUCKETS];

@@ -42,4 +42,7 @@ void iw_stag_hide(struct iw_region *r);
 /** After the grace period: the slot may be used again. */
 void iw_stag_release(struct iw_region *r);
 
+/** What the module does about fork(); see atfork.h. */
+void iw_stag_fork(enum fork_step step);
+
 #endif

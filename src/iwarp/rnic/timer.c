@@ -70,7 +70,7 @@ int64_t iw_timers_run(void)
     int64_t rest = -1;
     lock_get(&timers.lock);
     timers.thread = pthread_self();
-    while (!list_empty(&timers.due)) {
+    while (!list_empty(&timers.due) && !iw_engine_frozen()) {
         struct iw_timer *t = container_of(timers.due.next, struct iw_timer, link);
         uint64_t now = iw_now();
         if (t->due > now) {
@@ -87,4 +87,21 @@ int64_t iw_timers_run(void)
     }
     lock_put(&timers.lock);
     return rest;
+}
+
+/* ---- fork ---- */
+
+void iw_timers_wait(void)
+{
+    lock_get(&timers.lock);
+    while (timers.firing)
+        lock_wait(&timers.lock, &timers.fired);
+    lock_put(&timers.lock);
+}
+
+void iw_timer_fork(enum fork_step step)
+{
+    if (step == FORK_CHILD)
+        pthread_cond_init(&timers.fired, NULL);
+    lock_fork(&timers.lock, step);
 }

@@ -5,6 +5,7 @@
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* What ibv_query_port() itself fills, for programs built before struct ibv_port_attr grew. */
@@ -58,19 +59,22 @@ VERBS_EXPORT int ibv_close_device(struct ibv_context *context)
 /** Opened once and never closed: ids compare it, and a program may keep what hangs on it. */
 struct ibv_context *iw_cm_context(void)
 {
-    static struct lock lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-    static struct ibv_context *shared;
+    static struct ibv_context *_Atomic shared;
+    struct ibv_context *first = shared, *ctx = NULL;
     int n = 0;
 
-    lock_get(&lock);
-    struct ibv_device **list = shared ? NULL : iw_device_list(&n);
+    if (first)
+        return first;
+    struct ibv_device **list = iw_device_list(&n);
     if (n > 0)
-        shared = ibv_open_device(list[0]);
+        ctx = ibv_open_device(list[0]);
     else if (list)
         errno = ENODEV;
     iw_device_list_free(list);
-    lock_put(&lock);
-    return shared;
+    if (!ctx || atomic_compare_exchange_strong(&shared, &first, ctx))
+        return ctx;
+    ibv_close_device(ctx); /* another thread was first */
+    return first;
 }
 
 VERBS_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)

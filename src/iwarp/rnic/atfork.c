@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/atfork.h"
+
+#include "rnic/cm.h"
+#include "rnic/context.h"
+#include "rnic/cq.h"
+#include "rnic/engine_internal.h"
+#include "rnic/mw.h"
+#include "rnic/netwatch.h"
+#include "rnic/pool.h"
+#include "rnic/qp.h"
+#include "rnic/random.h"
+#include "rnic/stag.h"
+
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+/* Two threads may fork at the same time. */
+static struct lock forking = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void nothing(enum fork_step step)
+{
+    (void)step;
+}
+
+static void (*_Atomic librdmacm)(enum fork_step) = nothing;
+
+static void outer(enum fork_step step)
+{
+    librdmacm(step);
+}
+
+/* In the order of locks (qp.h). */
+static void (*const steps[])(enum fork_step) = {
+    outer,          iw_cm_fork,      iw_pd_fork,       iw_qp_fork,      iw_rq_fork,
+    iw_cq_fork,     iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_mw_fork,
+    iw_stag_fork,   iw_random_fork,  iw_pool_fork,     iw_timer_fork,   iw_eventfd_fork,
+    iw_engine_fork, iw_source_fork,
+};
+
+static void before(void)
+{
+    lock_get(&forking);
+    iw_engine_freeze();
+    for (size_t i = 0; i < STEPS; i++)
+        steps[i](FORK_PREPARE);
+}
+
+static void after(enum fork_step step)
+{
+    for (size_t i = STEPS; i-- > 0;)
+        steps[i](step);
+    iw_engine_thaw();
+    if (step == FORK_CHILD)
+        iw_cm_disown();
+    lock_put(&forking);
+}
+
+static void in_parent(void)
+{
+    after(FORK_PARENT);
+}
+
+static void in_child(void)
+{
+    after(FORK_CHILD);
+}
+
+static void __attribute__((constructor)) watch(void)
+{
+    pthread_atfork(before, in_parent, in_child);
+}
+
+void iw_cm_at_fork(void (*step)(enum fork_step))
+{
+    librdmacm = step;
+}
