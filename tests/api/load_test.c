@@ -102,7 +102,7 @@ static void *post_receives(void *arg)
     struct work *w = a->w;
     struct ibv_sge sge = {(uintptr_t)w->p.b.buf + a->number * BYTES, BYTES, w->p.b.mr->lkey};
     struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
-    while (atomic_load(&w->posted) < TOTAL && !atomic_load(&w->failed)) {
+    while (atomic_load(&w->posted) < TOTAL && !atomic_load(&w->stop)) {
         if (!take_place(&w->to_post))
             continue;
         if (atomic_fetch_add(&w->posted, 1) < TOTAL)
