@@ -371,7 +371,9 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *q
 /* ---- Connections ---- */
 
 /**
- * Begins to connect. ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR follows.
+ * Begins to connect. ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR follows: UNREACHABLE with
+ * -ETIMEDOUT after 20 s (ANYWARP_CONNECT_MS) without an answer of TCP, or then of the other
+ * program.
  * @param conn_param  NULL for the defaults, if the id has a queue pair
  * @return errno EINVAL (depth over the device's, no such queue pair), ENOMEM, or an error of TCP
  */

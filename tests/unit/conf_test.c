@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#define DEFAULTS .ext = true, .spin_us = 50
+#define DEFAULTS .ext = true, .connect_ms = 20000, .spin_us = 50
 
 static const struct {
     const char *name, *value; /* NULL: nothing is set */
@@ -36,10 +36,14 @@ static const struct {
     {"ANYWARP_FPDU", "-1448", true, {DEFAULTS}},
     {"ANYWARP_FPDU", "99999999999999999999", true, {DEFAULTS}},
     {"ANYWARP_EXT", "on", false, {DEFAULTS}},
-    {"ANYWARP_EXT", "off", false, {.spin_us = 50}},
+    {"ANYWARP_EXT", "off", false, {.connect_ms = 20000, .spin_us = 50}},
     {"ANYWARP_EXT", "no", true, {DEFAULTS}},
-    {"ANYWARP_SPIN_US", "0", false, {.ext = true}},
-    {"ANYWARP_SPIN_US", "1000000", false, {.ext = true, .spin_us = 1000000}},
+    {"ANYWARP_CONNECT_MS", "100", false, {.ext = true, .connect_ms = 100, .spin_us = 50}},
+    {"ANYWARP_CONNECT_MS", "600000", false, {.ext = true, .connect_ms = 600000, .spin_us = 50}},
+    {"ANYWARP_CONNECT_MS", "99", true, {DEFAULTS}},
+    {"ANYWARP_CONNECT_MS", "600001", true, {DEFAULTS}},
+    {"ANYWARP_SPIN_US", "0", false, {.ext = true, .connect_ms = 20000}},
+    {"ANYWARP_SPIN_US", "1000000", false, {.ext = true, .connect_ms = 20000, .spin_us = 1000000}},
     {"ANYWARP_SPIN_US", "1000001", true, {DEFAULTS}},
     {"ANYWARP_SPIN_US", " 5", true, {DEFAULTS}},
     {"ANYWARP_CONGESTION", "bbr", false, {DEFAULTS, .congestion = "bbr"}},
@@ -51,8 +55,8 @@ static const struct {
 static bool same(const struct iw_conf *a, const struct iw_conf *b)
 {
     return a->crc == b->crc && a->fpdu == b->fpdu && a->fpdu_bytes == b->fpdu_bytes &&
-           a->ext == b->ext && a->spin_us == b->spin_us && !strcmp(a->congestion, b->congestion) &&
-           !strcmp(a->devices, b->devices);
+           a->ext == b->ext && a->spin_us == b->spin_us && a->connect_ms == b->connect_ms &&
+           !strcmp(a->congestion, b->congestion) && !strcmp(a->devices, b->devices);
 }
 
 /** @return 0 if the knobs are as the row says, also when asked for again */
@@ -90,8 +94,9 @@ static void each_knob(void **state)
 
 int main(void)
 {
-    static const char *const names[] = {"ANYWARP_CRC",     "ANYWARP_FPDU",       "ANYWARP_EXT",
-                                        "ANYWARP_SPIN_US", "ANYWARP_CONGESTION", "ANYWARP_DEVICES"};
+    static const char *const names[] = {
+        "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",    "ANYWARP_SPIN_US",
+        "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES"};
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_knob)};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);

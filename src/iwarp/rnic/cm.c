@@ -270,6 +270,9 @@ static void expired(struct iw_timer *t)
     case IW_CM_S_LISTEN:
         iw_cm_listen_resume(cm);
         break;
+    case IW_CM_S_CONNECTING:
+        iw_cm_connect_expired(cm);
+        break;
     case IW_CM_S_WAIT_REPLY:
         iw_cm_reply_expired(cm);
         break;

@@ -173,6 +173,7 @@ void iw_cm_drop_children(struct iw_cm *listener);
 void iw_cm_orphan(struct iw_cm *cm);
 void iw_cm_connect_ready(struct iw_cm *cm);
 void iw_cm_reply_ready(struct iw_cm *cm);
+void iw_cm_connect_expired(struct iw_cm *cm);
 void iw_cm_reply_expired(struct iw_cm *cm);
 /** Ends an attempt that nobody waits for any more. */
 void iw_cm_abandon(struct iw_cm *cm);

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_MS      10000
 #define CONNECT_TRIES 16 /* local ports, if that one is taken for this very peer */
 
 static enum iw_cm_event_type outcome(int status)
@@ -45,7 +44,10 @@ static int begin_tcp(struct iw_cm *cm)
         if (!r)
             r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
     }
-    return r && r != -EINPROGRESS ? r : iw_cm_watch(cm, EPOLLOUT);
+    if (r && r != -EINPROGRESS)
+        return r;
+    iw_cm_set_timer(cm, iw_conf()->connect_ms); /* before another thread can move on */
+    return iw_cm_watch(cm, EPOLLOUT);
 }
 
 /** Ends the attempt in a state that the caller has moved to CLOSED; raises the outcome. */
@@ -179,7 +181,7 @@ void iw_cm_connect_ready(struct iw_cm *cm)
         fail(cm, -error);
         return;
     }
-    iw_cm_set_timer(cm, REPLY_MS);
+    iw_cm_set_timer(cm, iw_conf()->connect_ms);
     if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_WAIT_REPLY))
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
 }
@@ -285,6 +287,11 @@ void iw_cm_reply_ready(struct iw_cm *cm)
         log_failure(cm);
         finish(cm, failed_status(cm));
     }
+}
+
+void iw_cm_connect_expired(struct iw_cm *cm)
+{
+    fail(cm, -ETIMEDOUT);
 }
 
 void iw_cm_reply_expired(struct iw_cm *cm)

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPIN_US_MAX 1000000
+#define SPIN_US_MAX    1000000
+#define CONNECT_MS_MIN 100
+#define CONNECT_MS_MAX 600000
 
-static struct iw_conf conf = {.ext = true, .spin_us = 50};
+static struct iw_conf conf = {.ext = true, .connect_ms = 20000, .spin_us = 50};
 
 /* Each parser changes the knob and says true, or leaves it alone and says false. */
 
@@ -86,6 +88,15 @@ static bool parse_spin_us(const char *s)
     return true;
 }
 
+static bool parse_connect_ms(const char *s)
+{
+    unsigned long n;
+    if (!parse_number(s, CONNECT_MS_MIN, CONNECT_MS_MAX, &n))
+        return false;
+    conf.connect_ms = (unsigned)n;
+    return true;
+}
+
 static bool parse_congestion(const char *s)
 {
     return parse_string(s, conf.congestion, sizeof(conf.congestion));
@@ -104,6 +115,7 @@ static const struct {
     {"ANYWARP_CRC", parse_crc, "auto, on or off"},
     {"ANYWARP_FPDU", parse_fpdu, "auto, mss or 128 to 64768 bytes"},
     {"ANYWARP_EXT", parse_ext, "on or off"},
+    {"ANYWARP_CONNECT_MS", parse_connect_ms, "100 to 600000 milliseconds"},
     {"ANYWARP_SPIN_US", parse_spin_us, "0 to 1000000 microseconds"},
     {"ANYWARP_CONGESTION", parse_congestion, "a name of at most 15 bytes"},
     {"ANYWARP_DEVICES", parse_devices, "a list of at most 255 bytes"},

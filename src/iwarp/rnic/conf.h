@@ -13,6 +13,7 @@ struct iw_conf {
     enum iw_switch fpdu; /* ANYWARP_FPDU: auto; IW_ON: one segment ("mss"); IW_OFF: fpdu_bytes */
     uint32_t fpdu_bytes;
     bool ext;            /* ANYWARP_EXT: the anywarp extension bit, on by default */
+    unsigned connect_ms; /* ANYWARP_CONNECT_MS: patience with TCP, then with the Reply, 20000 */
     unsigned spin_us;    /* ANYWARP_SPIN_US: inline spin before a blocking wait, 50 */
     char congestion[16]; /* ANYWARP_CONGESTION: TCP congestion control; empty: the system's */
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
