@@ -37,6 +37,8 @@ static int set_afonly(struct cma_id *id, const void *val, size_t len)
     int on, r = take(&on, sizeof on, val, len);
     if (r == 0)
         r = cma_may(id, CMA_CALL_SET_AFONLY);
+    if (r == 0 && id->state == CMA_ADDR_BOUND && id->bound.ss_family == AF_INET6)
+        r = iw_cm_set_afonly(id->cm, on != 0);
     if (r == 0)
         id->afonly = on != 0;
     return r;

@@ -113,6 +113,14 @@ int iw_cm_bind_active(struct iw_cm *cm, const struct sockaddr *addr)
     return iw_cm_bind(cm, addr, false);
 }
 
+int iw_cm_set_afonly(struct iw_cm *cm, bool afonly)
+{
+    int err = failure();
+    if (!err)
+        cm->afonly = afonly;
+    return -err;
+}
+
 int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
 {
     cm->tos = tos;

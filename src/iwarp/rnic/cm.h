@@ -202,8 +202,8 @@ bool iw_cm_all_delivered(void);
 int iw_cm_socket(int family, const struct iw_cm *cm);
 /** Moves a descriptor above 1023, where select() of the program has no use for it. */
 int iw_cm_fd_high(int fd);
-/** A fresh socket in place of the present one. The caller owns the state.
- * @return 0 or a negative errno */
+/** A fresh socket in place of the present one, which stays if that fails. The caller owns the
+ * state. @return 0 or a negative errno */
 int iw_cm_rebind(struct iw_cm *cm, bool other_port);
 /** Options of a connected socket: keepalive, user time-out. */
 void iw_cm_socket_connected(int fd);

@@ -158,6 +158,10 @@ int iw_cm_rebind(struct iw_cm *cm, bool other_port)
     if (fd < 0)
         return fd;
     r = other_port ? bind_ephemeral(fd, &local) : (int)sys_bind(fd, (struct sockaddr *)&local, len);
+    if (r < 0) {
+        sys_close(fd);
+        return r;
+    }
     lock_get(&cm->lock);
     int old = cm->fd;
     cm->fd = fd;
@@ -165,6 +169,19 @@ int iw_cm_rebind(struct iw_cm *cm, bool other_port)
     struct linger reset = {.l_onoff = 1}; /* or its TIME-WAIT would be in the way */
     sys_setsockopt(old, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     sys_close(old);
+    return 0;
+}
+
+int iw_cm_set_afonly(struct iw_cm *cm, bool afonly)
+{
+    lock_get(&cm->lock);
+    bool bound = cm->state == IW_CM_S_BOUND, was = cm->afonly;
+    cm->afonly = afonly;
+    lock_put(&cm->lock);
+    /* TCP lets no bound socket change its mind. */
+    int r = !bound ? -EINVAL : afonly == was ? 0 : iw_cm_rebind(cm, false);
+    if (r < 0)
+        cm->afonly = was;
     return r;
 }
 

@@ -85,6 +85,12 @@ IW_CM_EXPORT int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool 
  */
 IW_CM_EXPORT int iw_cm_bind_active(struct iw_cm *cm, const struct sockaddr *addr);
 
+/**
+ * Changes whether a bound IPv6 wildcard takes no IPv4. Call with nothing else under way.
+ * @return -EINVAL (not bound, or past that), -EADDRINUSE, ...
+ */
+IW_CM_EXPORT int iw_cm_set_afonly(struct iw_cm *cm, bool afonly);
+
 /** IP_TOS or IPV6_TCLASS of the socket; before bind it is kept for it. Children inherit it. */
 IW_CM_EXPORT int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos);
 
