@@ -146,6 +146,9 @@ void cma_event_unlink_locked(struct cma_channel *channel, struct cma_event *even
 /** Makes an event vanish that no program has seen, with the id that a CONNECT_REQUEST brings. */
 void cma_event_discard(struct cma_event *event);
 
+/** Makes a request's event, which was taken, that of the new id, which holds it from now on. */
+void cma_event_adopt(struct rdma_cm_event *event);
+
 /** Removes the id's waiting events from its channel and discards them. */
 void cma_event_purge(struct cma_id *id);
 

@@ -39,12 +39,24 @@ static int keep_connect_data(struct cma_id *id, const struct rdma_addrinfo *res)
     return 0;
 }
 
+/* A route that comes with the addresses takes the place of resolution. */
+static int open_route(struct cma_id *id, const struct rdma_addrinfo *res)
+{
+    if (!res->ai_route_len)
+        return rdma_resolve_route(&id->pub, RESOLVE_MS);
+    if (rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, res->ai_route,
+                        res->ai_route_len))
+        return -1;
+    lock_get(&id->lock);
+    return cma_complete_unlock(id, 0);
+}
+
 static int open_active(struct cma_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
                        struct ibv_qp_init_attr *attr)
 {
     struct rdma_cm_id *pub = &id->pub;
     if (rdma_resolve_addr(pub, res->ai_src_addr, res->ai_dst_addr, RESOLVE_MS) ||
-        rdma_resolve_route(pub, RESOLVE_MS) || keep_connect_data(id, res))
+        open_route(id, res) || keep_connect_data(id, res))
         return -1;
     if (!attr)
         return 0;
@@ -116,6 +128,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
         rdma_destroy_id(request);
         return cma_fail(err);
     }
+    cma_event_adopt(event);
     request->event = event;
     *out = request;
     return 0;

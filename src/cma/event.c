@@ -185,6 +185,19 @@ int rdma_ack_cm_event(struct rdma_cm_event *pub)
     return 0;
 }
 
+void cma_event_adopt(struct rdma_cm_event *pub)
+{
+    struct cma_event *event = container_of(pub, struct cma_event, pub);
+    struct cma_id *child = cma_id(pub->id);
+
+    lock_get(&cma_events);
+    event->owner->acked++;
+    pthread_cond_broadcast(&event->owner->all_acked);
+    event->owner = child;
+    child->taken++;
+    lock_put(&cma_events);
+}
+
 const char *rdma_event_str(enum rdma_cm_event_type type)
 {
 #define NAME(event) [event] = #event

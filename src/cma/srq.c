@@ -21,7 +21,6 @@ static int create_srq_locked(struct cma_id *id, struct ibv_srq_init_attr_ex *att
     if (!srq)
         return -errno;
     pub->srq = srq;
-    pub->pd = srq->pd;
     return 0;
 }
 
