@@ -54,7 +54,7 @@ int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
     lock_get(&id->lock);
     int r = cma_may(id, CMA_CALL_BIND);
     if (r == 0 && !cma_addr_any(addr))
-        r = cma_device_get(id);
+        r = cma_device_get(id, addr);
     if (r == 0 && (r = cma_bind_locked(id, addr, false)) < 0)
         cma_device_put(id);
     if (r == 0)

@@ -37,7 +37,7 @@ static void channel_free(struct cma_channel *channel)
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
-    if (!iw_cm_context())
+    if (!iw_cm_contexts())
         return NULL;
     struct cma_channel *channel = channel_alloc();
     if (!channel) {

@@ -64,7 +64,7 @@ struct cma_id {
 
     struct sockaddr_storage source;               /* for route.addr once ADDR_RESOLVED is taken */
     uint8_t initiator_depth, responder_resources; /* what a CONNECT_REQUEST allows */
-    bool has_pd;                                  /* holds a reference to the default PD */
+    struct cma_default_pd *default_pd;            /* that it holds a reference to (device.c) */
 
     /* endpoints (ep.c) */
     struct ibv_qp_init_attr *request_qp; /* a QP for each request, in the id's PD */
@@ -204,8 +204,11 @@ int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, v
 
 /* device.c */
 
-/** Gives an id its device, port number and PD, if it has none. @return 0 or a negative errno */
-int cma_device_get(struct cma_id *id);
+/**
+ * Gives an id the device that has this local address, port number and PD, if it has none.
+ * @return 0 or a negative errno
+ */
+int cma_device_get(struct cma_id *id, const struct sockaddr *local);
 
 /** Takes them away again. */
 void cma_device_put(struct cma_id *id);

@@ -15,7 +15,7 @@ static void move(struct cma_id *id, enum cma_call outcome)
 static void address_resolved(struct cma_id *id, struct rdma_cm_event *event)
 {
     lock_get(&id->lock);
-    int r = cma_device_get(id);
+    int r = cma_device_get(id, (struct sockaddr *)&id->source);
     if (r < 0) {
         event->event = RDMA_CM_EVENT_ADDR_ERROR;
         event->status = r;
@@ -29,7 +29,7 @@ static void address_resolved(struct cma_id *id, struct rdma_cm_event *event)
 /* Completes the id of a request: from here on it is the program's. */
 static int request(struct cma_id *child, struct cma_id *listener)
 {
-    int r = cma_device_get(child);
+    int r = cma_device_get(child, &child->pub.route.addr.src_addr);
     if (r < 0)
         return r;
     child->pub.context = listener->pub.context;

@@ -73,7 +73,7 @@ int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, v
     default:
         return cma_fail(EINVAL);
     }
-    if (!iw_cm_context())
+    if (!iw_cm_contexts())
         return -1;
     struct cma_id *id = cma_id_alloc(CMA_IDLE, ps, qp_type);
     if (!id)

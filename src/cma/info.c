@@ -101,7 +101,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
     struct addrinfo libc_hints, *ai = NULL;
     if (!res || (!node && !service && !hints))
         return cma_fail(EINVAL);
-    if (!iw_cm_context())
+    if (!iw_cm_contexts())
         return -1;
     if (hints)
         to_libc(hints, &libc_hints);

@@ -185,12 +185,20 @@ void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
         *peer = cm->peer;
 }
 
-struct ibv_context *iw_cm_context(void)
+struct ibv_context *const *iw_cm_contexts(void)
 {
+    static struct ibv_context *const all[] = {&context.context, NULL};
     if (mock.device)
-        return &context.context;
+        return all;
     errno = ENODEV;
     return NULL;
+}
+
+struct ibv_context *iw_cm_context_of(const struct sockaddr *local)
+{
+    struct ibv_context *const *all = iw_cm_contexts();
+    (void)local;
+    return all ? all[0] : NULL;
 }
 
 /* ---- verbs ---- */

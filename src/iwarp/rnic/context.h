@@ -61,6 +61,12 @@ int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,
 unsigned iw_device_gids(const struct iw_device *dev);
 
 /**
+ * Whether an interface of the device has the address: the GID, and ndev_ifindex unless that is 0. A
+ * device that stands for all interfaces has every address.
+ */
+bool iw_device_has(const struct iw_device *dev, const struct ibv_gid_entry *address);
+
+/**
  * NULL-terminated array of the devices, empty if IBV_CONFIG_DIR disables the driver.
  * @return NULL and errno ENOMEM
  */

@@ -265,3 +265,16 @@ int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,
     entry->gid_type = IBV_GID_TYPE_IB;
     return 0;
 }
+
+bool iw_device_has(const struct iw_device *dev, const struct ibv_gid_entry *address)
+{
+    struct ibv_gid_entry own[MAX_GIDS];
+    if (!dev->interface[0])
+        return true;
+    unsigned n = iw_netif_gids(dev->interface, own, MAX_GIDS);
+    for (unsigned i = 0; i < n && i < MAX_GIDS; i++)
+        if (memcmp(&own[i].gid, &address->gid, sizeof(own[i].gid)) == 0 &&
+            (!address->ndev_ifindex || own[i].ndev_ifindex == address->ndev_ifindex))
+            return true;
+    return false;
+}

@@ -146,8 +146,18 @@ IW_CM_EXPORT void iw_cm_at_fork(void (*outer)(enum fork_step));
  */
 IW_CM_EXPORT void iw_cm_resume(struct iw_cm *cm);
 
-/** The one context that all ids share, opened at first use. @return NULL and errno if no device */
-IW_CM_EXPORT struct ibv_context *iw_cm_context(void);
+/**
+ * The contexts that ids share, one for each device; opened at first use, never closed.
+ * @return NULL-terminated; NULL and errno (ENODEV: no device)
+ */
+IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);
+
+/**
+ * That of the device whose interface has a local address. Loopback belongs to every device: it is
+ * the first one's if none stands for the loopback interface.
+ * @return NULL and errno (ENODEV: no device has it)
+ */
+IW_CM_EXPORT struct ibv_context *iw_cm_context_of(const struct sockaddr *local);
 
 /*
  * An event descriptor (eventfd): readable exactly while its queue is not empty, one wake-up an

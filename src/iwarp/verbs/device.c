@@ -5,7 +5,6 @@
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 /* What ibv_query_port() itself fills, for programs built before struct ibv_port_attr grew. */
@@ -54,27 +53,6 @@ VERBS_EXPORT int ibv_close_device(struct ibv_context *context)
         return EINVAL;
     iw_context_close(iw_context(context));
     return 0;
-}
-
-/** Opened once and never closed: ids compare it, and a program may keep what hangs on it. */
-struct ibv_context *iw_cm_context(void)
-{
-    static struct ibv_context *_Atomic shared;
-    struct ibv_context *first = shared, *ctx = NULL;
-    int n = 0;
-
-    if (first)
-        return first;
-    struct ibv_device **list = iw_device_list(&n);
-    if (n > 0)
-        ctx = ibv_open_device(list[0]);
-    else if (list)
-        errno = ENODEV;
-    iw_device_list_free(list);
-    if (!ctx || atomic_compare_exchange_strong(&shared, &first, ctx))
-        return ctx;
-    ibv_close_device(ctx); /* another thread was first */
-    return first;
 }
 
 VERBS_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
