@@ -299,7 +299,8 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
  * ADDR_RESOLVED or ADDR_ERROR follows; id->verbs, pd and port_num are set when that is taken.
  * @param src_addr    local address to use, or NULL; ignored if the id is bound
  * @param dst_addr    IPv4 or IPv6 address of the peer
- * @param timeout_ms  how long this may take, in milliseconds
+ * @param timeout_ms  without effect: a look at the routing table does not wait. That nobody answers
+ *                    there shows when connecting
  * @return errno EINVAL (also: families differ), or as rdma_bind_addr()
  */
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
@@ -330,7 +331,8 @@ static inline struct sockaddr *rdma_get_peer_addr(struct rdma_cm_id *id)
 }
 
 /**
- * Name and service to addresses, as getaddrinfo(3) does it.
+ * Name and service to an address, the first that getaddrinfo(3) finds. Always an IP address: there
+ * is none of InfiniBand (AF_IB) here, and no route that would have to be found for it.
  * @param node     host name or address, may be NULL
  * @param service  service name or port number, may be NULL
  * @param hints    what is wanted, may be NULL; but one of the three must be there
