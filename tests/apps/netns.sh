@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Stock programs between two hosts: two network namespaces, joined by a pair of interfaces.
+
+# The clients' host is a namespace of its own as well.
+if [ "${1-}" != inside ]; then
+    unshare -n true 2>/dev/null || { echo "SKIP: no network namespaces here" && exit 77; }
+    exec unshare -n bash "$0" inside
+fi
+
+# shellcheck source=tests/apps/lib.sh
+. "$SRCDIR/tests/apps/lib.sh"
+need ip nsenter rping ucmatose cmtime rdma_client rdma_xclient
+
+# The servers' host, kept by a process that sleeps.
+unshare -n sleep 3600 &
+pids[host]=$!
+host=${pids[host]}
+
+apart()
+{
+    [ "$(readlink "/proc/$host/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+}
+
+there()
+{
+    nsenter -t "$host" -n "$@"
+}
+
+# Replaces that of tests/setup.sh: the ports that count are the servers'.
+listening()
+{
+    grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " "/proc/$host/net/tcp"*
+}
+
+within 10 apart || skip "no second network namespace"
+{
+    ip link add near type veth peer name far netns "$host" &&
+        ip addr add 10.77.0.1/24 dev near && ip addr add fd77::1/64 dev near nodad &&
+        ip link set near up && ip link set lo up &&
+        there ip addr add 10.77.0.2/24 dev far && there ip addr add fd77::2/64 dev far nodad &&
+        there ip link set far up && there ip link set lo up
+} || skip "no network can be made in a namespace"
+
+# serve PROGRAM OPTION...: on the other host, on $port, a new one.
+serve()
+{
+    port=$(free_port)
+    start_server server "$port" nsenter -t "$host" -n "$@" -p "$port"
+}
+
+# client PROGRAM OPTION...: on this host, or on that of the servers if $loopback is set.
+loopback=
+client()
+{
+    start client ${loopback:+nsenter -t "$host" -n} "$@" -p "$port"
+    expect_status "$*" client 60 0 server
+}
+
+# works SERVER CLIENT ADDRESS OPTION...: the options are for both; a server that listens to IPv4 if
+# not told otherwise is told otherwise.
+works()
+{
+    local server=$1 client=$2 address=$3 bind=()
+    shift 3
+    if [[ $address = *:* ]]; then
+        [ "$server" = ucmatose ] && bind=(-b "$address") || bind=(-s "$address")
+    fi
+    serve "$server" "${bind[@]}" "$@"
+    client "$client" -s "$address" "$@"
+    expect_status "$server ${bind[*]} $*" server 20 0 client
+}
+
+for address in 127.0.0.1 ::1 10.77.0.2 fd77::2; do
+    case $address in 127.0.0.1 | ::1) loopback=yes ;; esac
+    works ucmatose ucmatose $address
+    works ucmatose ucmatose $address -c 64
+    works ucmatose ucmatose $address -m
+    works ucmatose ucmatose $address -C 1000
+    works ucmatose ucmatose $address -c 64 -m -C 20 -S 20000
+    works rdma_server rdma_client $address
+    loopback=
+done
+works rdma_xserver rdma_xclient 10.77.0.2
+works rdma_xserver rdma_xclient 10.77.0.2 -c r
+
+# From an address of the client's choice.
+serve ucmatose
+client ucmatose -s 10.77.0.2 -b 10.77.0.1
+expect_status "ucmatose from 10.77.0.1" server 20 0 client
+
+for address in 10.77.0.2 fd77::2; do
+    serve rping -s -C 50 -V -S 20000 -a $address
+    client rping -c -C 50 -V -S 20000 -a $address
+    expect_status "rping to $address" server 20 0 client
+done
+
+# Its server stays.
+serve cmtime
+client cmtime -s 10.77.0.2 -c 1000
+[ "$(grep -cE '^[a-z ]+: +[0-9.]+' "$dir/client")" = 7 ] || failed "cmtime: no times" client
+[ ! -s "$dir/client.err" ] || failed "cmtime: errors" client
+stop server
+
+# fails STATUS PATTERN COMMAND...: soon, and says so.
+fails()
+{
+    local want=$1 pattern=$2
+    shift 2
+    start client "$@"
+    ended client 20
+    [ "$status" = "$want" ] || failed "$*: exit status $status, wanted $want" client
+    grep -qE -- "$pattern" "$dir/client" "$dir/client.err" || failed "$*: not /$pattern/" client
+}
+
+# Nobody listens; nobody is there; nobody knows the way. The status is what remains of -errno.
+fails 145 'RDMA_CM_EVENT_REJECTED' ucmatose -s 10.77.0.2 -p "$(free_port)"
+fails 143 'RDMA_CM_EVENT_UNREACHABLE, error: -113' ucmatose -s 10.77.0.3
+fails 155 'RDMA_CM_EVENT_ADDR_ERROR, error: -101' ucmatose -s 10.78.0.2
+
+finish
