@@ -27,6 +27,7 @@ static struct iw_cq *cq_at(uint32_t pos)
 /* Not iw_cq_destroy(), which looks for events in a whole context. */
 static void done(struct iw_cq *cq)
 {
+    lock_fini(&cq->lock);
     free(cq->ring);
     free(cq);
 }
