@@ -153,10 +153,13 @@ if command -v man >/dev/null; then
     done
 fi
 
-# As a user builds them: the flags of pkg-config, nothing else.
+# As a user builds them: the flags of pkg-config, nothing else. The libraries are copied, as installing
+# links them anew in the build tree, where other tests are using them.
 if command -v pkg-config >/dev/null; then
-    make -C "$BUILDDIR" install DESTDIR="$dir/root" >"$dir/install" 2>&1 || failed "make install" install
+    make -C "$BUILDDIR" install-pkgconfigDATA install-rdmaHEADERS DESTDIR="$dir/root" \
+        >"$dir/install" 2>&1 || failed "make install" install
     PKG_CONFIG_PATH=$(dirname "$(find "$dir/root" -name librdmacm.pc)")
+    cp -P "$BUILDDIR"/.libs/lib{ibverbs,rdmacm}.so* "${PKG_CONFIG_PATH%/*}"
     export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$dir/root
     for source in "$SRCDIR"/examples/*.c; do
         # shellcheck disable=SC2046
