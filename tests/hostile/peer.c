@@ -155,18 +155,29 @@ static void accept_victim(struct peer *p, const struct peer_conf *c)
     assert_int_equal(rdma_accept(p->victim.id, &param), 0);
 }
 
-void peer_open(struct peer *p, const struct peer_conf *conf)
+static void begin(struct peer *p, const struct peer_conf *conf)
 {
-    struct timeval patience = {.tv_sec = PATIENCE_S};
-    struct sockaddr_in addr;
     memset(p, 0, sizeof(*p));
     for (int qn = 0; qn < PEER_QUEUES; qn++)
         p->msn[qn] = 1;
     p->crc = !conf->no_crc;
+    p->fd = p->listening = -1;
+}
+
+static void be_patient(int fd)
+{
+    struct timeval patience = {.tv_sec = PATIENCE_S};
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+}
+
+void peer_open(struct peer *p, const struct peer_conf *conf)
+{
+    struct sockaddr_in addr;
+    begin(p, conf);
     listen_victim(p, &addr);
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(p->fd >= 0);
-    setsockopt(p->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    be_patient(p->fd);
     assert_return_code(connect(p->fd, (struct sockaddr *)&addr, sizeof(addr)), errno);
     send_request(p, conf);
     accept_victim(p, conf);
@@ -180,9 +191,93 @@ void peer_open(struct peer *p, const struct peer_conf *conf)
 void peer_close(struct peer *p)
 {
     peer_hang_up(p, false);
-    side_close(&p->victim);
-    assert_int_equal(rdma_destroy_id(p->listener), 0);
+    if (p->listening >= 0)
+        close(p->listening);
+    if (p->victim.id)
+        side_close(&p->victim);
+    if (p->listener)
+        assert_int_equal(rdma_destroy_id(p->listener), 0);
     rdma_destroy_event_channel(p->victim.events);
+}
+
+/* ---- a victim that connects ---- */
+
+static struct sockaddr_in listen_here(struct peer *p)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(addr);
+    p->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    be_patient(p->listening);
+    assert_return_code(bind(p->listening, (struct sockaddr *)&addr, len), errno);
+    assert_return_code(listen(p->listening, 8), errno);
+    assert_return_code(getsockname(p->listening, (struct sockaddr *)&addr, &len), errno);
+    return addr;
+}
+
+void peer_listen(struct peer *p, const struct peer_conf *conf)
+{
+    struct side *v = &p->victim;
+    begin(p, conf);
+    struct sockaddr_in addr = listen_here(p);
+    v->events = rdma_create_event_channel();
+    assert_non_null(v->events);
+    assert_int_equal(rdma_create_id(v->events, &v->id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(v->id, NULL, (struct sockaddr *)&addr, 2000), 0);
+    assert_int_equal(side_event(v, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
+    assert_int_equal(rdma_resolve_route(v->id, 2000), 0);
+    assert_int_equal(side_event(v, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
+    side_open(v, &conf->side);
+}
+
+void peer_called(struct peer *p)
+{
+    struct rdma_conn_param param = {.initiator_depth = DEPTH, .responder_resources = DEPTH};
+    assert_int_equal(rdma_connect(p->victim.id, &param), 0);
+}
+
+void peer_take(struct peer *p)
+{
+    peer_hang_up(p, false);
+    p->in_len = 0;
+    p->fd = accept4(p->listening, NULL, NULL, SOCK_CLOEXEC);
+    be_patient(p->fd);
+}
+
+void peer_take_request(struct peer *p)
+{
+    peer_take(p);
+    assert_true(fill(p, START_HDR));
+    assert_memory_equal(p->in, "MPA ID Req Frame", 16);
+    p->rev = p->in[17];
+    size_t size = START_HDR + get16(p->in + 18);
+    assert_true(fill(p, size));
+    drop(p, size);
+    assert_int_equal(p->in_len, 0); /* nothing goes out before the Reply */
+}
+
+size_t peer_reply(const struct peer *p, uint8_t *out)
+{
+    bool enhanced = p->rev == 2;
+    memset(out, 0, PEER_REPLY_MAX);
+    memcpy(out, "MPA ID Rep Frame", 16);
+    out[16] = (enhanced ? FLAG_S : 0) | (p->crc ? FLAG_CRC : 0);
+    out[17] = p->rev;
+    if (!enhanced)
+        return START_HDR;
+    peer_put16(out + 18, 4);
+    peer_put16(out + 20, DEPTH);
+    peer_put16(out + 22, DEPTH);
+    return START_HDR + 4;
+}
+
+void peer_open_active(struct peer *p, const struct peer_conf *conf)
+{
+    uint8_t reply[PEER_REPLY_MAX];
+    peer_listen(p, conf);
+    peer_called(p);
+    peer_take_request(p);
+    peer_send(p, reply, peer_reply(p, reply));
+    side_event(&p->victim, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 /* ---- segments ---- */

@@ -31,11 +31,14 @@ enum peer_op {
 #define PEER_ULPDU_MAX 64768
 #define PEER_FPDU_MAX  65536
 #define PEER_QUEUES    4
+#define PEER_REPLY_MAX 24
 
 struct peer {
     struct side victim;
-    struct rdma_cm_id *listener; /* the victim's */
+    struct rdma_cm_id *listener; /* the victim's, if it is the passive side */
+    int listening;               /* our socket, if the victim is the active side, else -1 */
     int fd;
+    uint8_t rev;               /* of the Request that was taken last */
     bool crc;                  /* both sides use it */
     uint32_t msn[PEER_QUEUES]; /* of our next message */
     uint8_t in[2 * PEER_FPDU_MAX];
@@ -70,8 +73,22 @@ struct peer_conf {
 
 /** Connects to a listening victim with MPA revision 2; both are established then. */
 void peer_open(struct peer *p, const struct peer_conf *conf);
-/** Destroys the victim, canaries checked, and closes the socket. */
+/** Destroys the victim, canaries checked, and closes the sockets. */
 void peer_close(struct peer *p);
+
+/** Listens, and prepares a victim up to where rdma_connect() comes next. */
+void peer_listen(struct peer *p, const struct peer_conf *conf);
+/** The victim's rdma_connect() to us. */
+void peer_called(struct peer *p);
+/** Takes the connection that the victim makes; the one before, if any, is closed. */
+void peer_take(struct peer *p);
+/** Takes its Request as well. */
+void peer_take_request(struct peer *p);
+/** Makes the right Reply to the last Request. @return its size, at most PEER_REPLY_MAX */
+size_t peer_reply(const struct peer *p, uint8_t *out);
+/** All of that: connected, and both are established. */
+void peer_open_active(struct peer *p, const struct peer_conf *conf);
+
 /** Closes the socket, if it is open: with a RST or with a FIN. */
 void peer_hang_up(struct peer *p, bool reset);
 

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOSE_MS  1000 /* for queued work to go out, and again for the peer's FIN */
-#define GRACE_MS  200  /* responder without p2p: until it may send first */
+#define CLOSE_MS  1000    /* for queued work to go out, and again for the peer's FIN */
+#define LOOK_NS   1000000 /* while waiting for queued work to go out */
+#define GRACE_MS  200     /* responder without p2p: until it may send first */
 #define RTR_MS    10000
 #define SETTLE_MS 10 /* initiator: siw overlooks FPDUs that come right behind its Reply */
 
@@ -214,6 +215,7 @@ static void ready(struct iw_source *s, uint32_t events)
     lock_get(&cm->lock);
     enum iw_cm_state state = cm->state;
     lock_put(&cm->lock);
+    iw_cm_get(cm); /* what follows may end it */
     switch (state) {
     case IW_CM_S_LISTEN:
         iw_cm_listen_ready(cm);
@@ -241,6 +243,7 @@ static void ready(struct iw_source *s, uint32_t events)
     case IW_CM_S_CLOSED:
         break;
     }
+    iw_cm_put(cm);
 }
 
 int iw_cm_watch(struct iw_cm *cm, uint32_t events)
@@ -266,6 +269,7 @@ static void expired(struct iw_timer *t)
     enum iw_cm_state state = cm->state;
     lock_put(&cm->lock);
     struct iw_qp *qp = pin(cm);
+    iw_cm_get(cm); /* what follows may end it */
     switch (state) {
     case IW_CM_S_LISTEN:
         iw_cm_listen_resume(cm);
@@ -301,6 +305,7 @@ static void expired(struct iw_timer *t)
     }
     if (qp)
         unpin(qp);
+    iw_cm_put(cm);
 }
 
 void iw_cm_release(struct iw_cm *cm, bool reset)
@@ -345,13 +350,16 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         .early = early,
         .early_len = early_len,
     };
-    int r = iw_qp_link(qp, &l);
-    if (r)
-        return r;
-    cm->reserved = NULL;
+    /* Before it is linked: what came behind the Reply may end the connection in there. */
     lock_get(&cm->lock);
     cm->qp = qp;
     lock_put(&cm->lock);
+    int r = iw_qp_link(qp, &l);
+    if (r) {
+        take_qp(cm);
+        return r;
+    }
+    cm->reserved = NULL;
     unpin(qp); /* of the reservation */
     return 0;
 }
@@ -430,7 +438,7 @@ static void wait_sent(struct iw_qp *qp)
 {
     uint64_t end = iw_now() + CLOSE_MS * 1000000ull;
     while (!iw_qp_closed_enough(qp) && iw_now() < end)
-        iw_engine_poll(0);
+        iw_engine_poll_within(LOOK_NS);
 }
 
 static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)

@@ -125,6 +125,17 @@ void iw_engine_poll(unsigned empty_run)
     pass();
 }
 
+void iw_engine_poll_within(int64_t ns)
+{
+    int state;
+    if (!__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    sys_wait_fd(engine.sockets, ns);
+    pthread_setcancelstate(state, NULL);
+    iw_engine_poll(0);
+}
+
 void iw_engine_arm(void)
 {
     if (!__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))

@@ -91,6 +91,12 @@ bool iw_engine_leased(void);
  */
 void iw_engine_poll(unsigned empty_run);
 
+/**
+ * Sleeps until a source is ready, at most @p ns, then one pass: for a caller that waits for what
+ * another thread's pass may do as well, and looks again each time. No cancellation point.
+ */
+void iw_engine_poll_within(int64_t ns);
+
 /** The program will sleep or wait elsewhere: ends the lease, runs the dirty stack. */
 void iw_engine_arm(void);
 
