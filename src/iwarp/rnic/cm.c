@@ -2,6 +2,7 @@
 #include "rnic/cm.h"
 
 #include "common/sys.h"
+#include "rnic/conf.h"
 #include "rnic/context.h"
 #include "rnic/qp.h"
 #include "rnic/qp_link.h"
@@ -30,7 +31,7 @@ struct iw_cm *iw_cm_new(void)
     pthread_cond_init(&cm->idle, NULL);
     atomic_init(&cm->refs, 1);
     list_init(&cm->events);
-    list_init(&cm->children);
+    list_init(&cm->half_opens);
     list_init(&cm->child_link);
     cm->fd = -1;
     return cm;
@@ -364,13 +365,20 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     return 0;
 }
 
+unsigned iw_cm_patience(unsigned ms)
+{
+    return ms < iw_conf()->connect_ms ? ms : iw_conf()->connect_ms;
+}
+
 void iw_cm_wait_first(struct iw_cm *cm)
 {
     const struct mpa_nego *n = cm->nego;
     bool at_once = n->initiator && n->result.ext;
     atomic_store(&cm->released, at_once);
     if (!at_once)
-        iw_cm_set_timer(cm, n->initiator ? SETTLE_MS : n->result.p2p ? RTR_MS : GRACE_MS);
+        iw_cm_set_timer(cm, n->initiator    ? SETTLE_MS
+                            : n->result.p2p ? iw_cm_patience(RTR_MS)
+                                            : GRACE_MS);
 }
 
 /** The endpoint of a QP, referenced. @return NULL if it has none any more */

@@ -101,9 +101,9 @@ struct iw_cm {
 
     /* listener */
     int backlog;
-    unsigned half_open;   /* children in WAIT_REQUEST */
-    unsigned undecided;   /* children in DECISION */
-    struct list children; /* child_link of both */
+    unsigned half_open;     /* children in WAIT_REQUEST */
+    unsigned undecided;     /* children in DECISION */
+    struct list half_opens; /* child_link of the former, oldest first */
     /* child */
     struct iw_cm *listener; /* a reference, until decided */
     struct list child_link; /* under listener->lock */
@@ -154,6 +154,8 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
 int iw_cm_watch(struct iw_cm *cm, uint32_t events);
 /** Starts the time limit of the present state; nothing if that is CLOSED. */
 void iw_cm_set_timer(struct iw_cm *cm, unsigned ms);
+/** The time limit of an active peer's part of the handshake: @p ms, or less if the knob says so. */
+unsigned iw_cm_patience(unsigned ms);
 /** Starts the time limit of the hold: for the first FPDU, or until the peer is ready for ours. */
 void iw_cm_wait_first(struct iw_cm *cm);
 
@@ -167,7 +169,7 @@ void iw_cm_listen_resume(struct iw_cm *cm);
 void iw_cm_request_ready(struct iw_cm *cm);
 void iw_cm_decision_ready(struct iw_cm *cm, uint32_t events);
 void iw_cm_request_expired(struct iw_cm *cm);
-/** Ends the children that no CONNECT_REQUEST was raised for. */
+/** Ends the half-open children. */
 void iw_cm_drop_children(struct iw_cm *listener);
 /** Takes a child off its listener's accounts; harmless when done. */
 void iw_cm_orphan(struct iw_cm *cm);

@@ -39,7 +39,74 @@ void iw_cm_listen_resume(struct iw_cm *cm)
     iw_source_want(&cm->source, EPOLLIN);
 }
 
-/** @return false if no more can be accepted now */
+/* ---- children ---- */
+
+void iw_cm_orphan(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct iw_cm *listener = cm->listener;
+    cm->listener = NULL;
+    lock_put(&cm->lock);
+    if (!listener)
+        return;
+    lock_get(&listener->lock);
+    list_del(&cm->child_link);
+    if (cm->counted_undecided)
+        listener->undecided--;
+    else
+        listener->half_open--;
+    lock_put(&listener->lock);
+    iw_cm_put(listener);
+}
+
+/** The child that has waited longest for its Request, referenced; NULL if there is none. */
+static struct iw_cm *oldest_locked(struct iw_cm *listener)
+{
+    assert_held(&listener->lock);
+    if (list_empty(&listener->half_opens))
+        return NULL;
+    struct iw_cm *cm = container_of(listener->half_opens.next, struct iw_cm, child_link);
+    iw_cm_get(cm);
+    return cm;
+}
+
+/** Ends a child without a whole Request. */
+static void drop_child(struct iw_cm *cm)
+{
+    if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
+        return;
+    iw_cm_orphan(cm);
+    iw_cm_release(cm, false);
+    iw_cm_put(cm);
+}
+
+void iw_cm_drop_children(struct iw_cm *listener)
+{
+    for (;;) {
+        lock_get(&listener->lock);
+        struct iw_cm *child = oldest_locked(listener);
+        lock_put(&listener->lock);
+        if (!child)
+            return;
+        drop_child(child);
+        iw_cm_put(child);
+        sched_yield(); /* another thread may be the one that ends it */
+    }
+}
+
+void iw_cm_request_expired(struct iw_cm *cm)
+{
+    iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
+    drop_child(cm);
+}
+
+/* ---- new ones ---- */
+
+/**
+ * Takes one connection. With too many half-open children the oldest makes room: had the newcomers
+ * to go, whoever opens connections and says nothing would keep everybody out.
+ * @return false if no more can be accepted now
+ */
 static bool accept_one(struct iw_cm *listener)
 {
     long fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -53,16 +120,24 @@ static bool accept_one(struct iw_cm *listener)
         return fd == -ECONNABORTED || fd == -EINTR;
     struct iw_cm *cm = iw_cm_new();
     struct mpa_nego *nego = malloc(sizeof(*nego));
+    struct iw_cm *oldest = NULL;
     lock_get(&listener->lock);
-    bool room =
-        cm && nego && listener->state == IW_CM_S_LISTEN && listener->half_open < HALF_OPEN_MAX;
-    if (room) {
+    bool wanted = cm && nego && listener->state == IW_CM_S_LISTEN;
+    if (wanted) {
+        if (listener->half_open >= HALF_OPEN_MAX)
+            oldest = oldest_locked(listener);
         listener->half_open++;
-        list_add_tail(&listener->children, &cm->child_link);
+        list_add_tail(&listener->half_opens, &cm->child_link);
     }
     lock_put(&listener->lock);
-    if (!room) {
-        iw_log(IW_LOG_WARN, "connection dropped: too many half-open ones, or no memory");
+    if (oldest) {
+        iw_log(IW_LOG_WARN, "connection dropped: too many are half open, this one for longest");
+        drop_child(oldest);
+        iw_cm_put(oldest);
+    }
+    if (!wanted) {
+        if (!cm || !nego)
+            iw_log(IW_LOG_WARN, "connection dropped: no memory");
         sys_close((int)fd);
         free(nego);
         if (cm)
@@ -87,7 +162,7 @@ static bool accept_one(struct iw_cm *listener)
         .ord = IW_MAX_DEPTH,
     };
     mpa_nego_listen(nego, &conf);
-    iw_cm_set_timer(cm, REQUEST_MS);
+    iw_cm_set_timer(cm, iw_cm_patience(REQUEST_MS));
     if (iw_cm_watch(cm, EPOLLIN | EPOLLRDHUP))
         iw_cm_abandon(cm);
     return true;
@@ -100,63 +175,7 @@ void iw_cm_listen_ready(struct iw_cm *cm)
             return;
 }
 
-/* ---- children ---- */
-
-void iw_cm_orphan(struct iw_cm *cm)
-{
-    lock_get(&cm->lock);
-    struct iw_cm *listener = cm->listener;
-    cm->listener = NULL;
-    lock_put(&cm->lock);
-    if (!listener)
-        return;
-    lock_get(&listener->lock);
-    list_del(&cm->child_link);
-    if (cm->counted_undecided)
-        listener->undecided--;
-    else
-        listener->half_open--;
-    lock_put(&listener->lock);
-    iw_cm_put(listener);
-}
-
-/** Ends a child without a whole Request. */
-static void drop_child(struct iw_cm *cm)
-{
-    if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
-        return;
-    iw_cm_orphan(cm);
-    iw_cm_release(cm, false);
-    iw_cm_put(cm);
-}
-
-void iw_cm_drop_children(struct iw_cm *listener)
-{
-    for (;;) {
-        struct iw_cm *child = NULL;
-        lock_get(&listener->lock);
-        list_for_each (l, &listener->children) {
-            struct iw_cm *c = container_of(l, struct iw_cm, child_link);
-            if (!c->counted_undecided) {
-                child = c;
-                iw_cm_get(child);
-                break;
-            }
-        }
-        lock_put(&listener->lock);
-        if (!child)
-            return;
-        drop_child(child);
-        iw_cm_put(child);
-        sched_yield(); /* another thread may be the one that ends it */
-    }
-}
-
-void iw_cm_request_expired(struct iw_cm *cm)
-{
-    iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
-    drop_child(cm);
-}
+/* ---- Requests ---- */
 
 /** Moves a child, just in DECISION, to the undecided ones. @return false at the backlog's end */
 static bool take_backlog(struct iw_cm *cm)
@@ -167,6 +186,7 @@ static bool take_backlog(struct iw_cm *cm)
     if (room) {
         listener->undecided++;
         listener->half_open--;
+        list_del(&cm->child_link);
         cm->counted_undecided = true;
     }
     lock_put(&listener->lock);
