@@ -57,8 +57,11 @@ int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
         r = cma_device_get(id, addr);
     if (r == 0 && (r = cma_bind_locked(id, addr, false)) < 0)
         cma_device_put(id);
-    if (r == 0)
+    if (r == 0) {
         pub->route.addr.src_storage = id->bound;
+        if (pub->verbs)
+            cma_host_watch(id, &pub->route.addr.src_addr);
+    }
     lock_put(&id->lock);
     return cma_result(r);
 }

@@ -9,7 +9,7 @@
  *   iw_cm_*() functions and verbs that do not wait. No iw_cm handler takes it.
  * - cma_events: one for the process: event queues, the channel of each id, the counters of events,
  *   bound ports. Handlers take it. With it held nothing is called but iw_eventfd_raise(),
- *   iw_eventfd_drain() and iw_cm_resume().
+ *   iw_eventfd_drain(), iw_cm_resume() and iw_cm_device_present().
  * Waiting, be it for an event, an acknowledgement or the end of a handler, is done with neither.
  */
 #ifndef ANYWARP_CMA_H
@@ -51,6 +51,14 @@ struct cma_event {
     uint8_t private_data[CMA_PRIVATE_DATA_MAX];
 };
 
+/* What of the host an id depends on. */
+struct cma_host_id {
+    struct list link;  /* among those that are watched */
+    union ibv_gid gid; /* the local address */
+    unsigned scope;    /* the interface of a link-local one, else 0 */
+    bool present;      /* the device was there at the last look */
+};
+
 struct cma_id {
     struct rdma_cm_id pub;
     struct lock lock;
@@ -75,6 +83,7 @@ struct cma_id {
     struct list link;  /* in its channel's ids */
     struct list spare; /* events put aside for the handler */
     struct list port;  /* in the port space */
+    struct cma_host_id host;
     struct sockaddr_storage bound;
     int backlog, waiting; /* listener: requests that may wait, and do */
     uint32_t taken, acked;
@@ -215,6 +224,20 @@ void cma_device_put(struct cma_id *id);
 
 /** What device.c does about fork(). */
 void cma_device_fork(enum fork_step step);
+
+/* host.c */
+
+/**
+ * Watches the device of an id and its local address: from now on the id gets ADDR_CHANGE each time
+ * the address is taken away, moves to another interface, or its interface gets another MAC; and
+ * DEVICE_REMOVAL each time the interface that its device is for goes away. These are hints, as on
+ * adapters: the id and its connection stay, for the program to end them. Not for an id that is
+ * being destroyed.
+ */
+void cma_host_watch(struct cma_id *id, const struct sockaddr *addr);
+
+/** No such event is queued afterwards; harmless if it was not watched. */
+void cma_host_unwatch(struct cma_id *id);
 
 /* source.c */
 

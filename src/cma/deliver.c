@@ -22,6 +22,8 @@ static void address_resolved(struct cma_id *id, struct rdma_cm_event *event)
         move(id, CMA_CALL_ADDR_ERROR);
     } else {
         id->pub.route.addr.src_storage = id->source;
+        if (cma_may(id, CMA_CALL_DESTROY) == 0)
+            cma_host_watch(id, (struct sockaddr *)&id->source);
     }
     lock_put(&id->lock);
 }
@@ -33,6 +35,7 @@ static int request(struct cma_id *child, struct cma_id *listener)
     if (r < 0)
         return r;
     child->pub.context = listener->pub.context;
+    cma_host_watch(child, &child->pub.route.addr.src_addr);
     if (listener->sync)
         return cma_id_set_sync(child);
     lock_get(&cma_events);

@@ -17,6 +17,7 @@ struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps, enum 
     list_init(&id->link);
     list_init(&id->spare);
     list_init(&id->port);
+    list_init(&id->host.link);
     pthread_cond_init(&id->all_acked, NULL);
     return id;
 }
@@ -26,6 +27,7 @@ void cma_id_free(struct cma_id *id)
     if (id->cm)
         iw_cm_destroy(id->cm);
     cma_port_release(id);
+    cma_host_unwatch(id);
     cma_event_unreserve(id);
     cma_device_put(id);
     free(id->request_qp);
@@ -111,9 +113,10 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
     if (r < 0)
         return cma_fail(-r);
 
-    /* No handler runs after this, so no event can come behind the purge. */
+    /* No handler runs after these, so no event can come behind the purge. */
     iw_cm_destroy(id->cm);
     id->cm = NULL;
+    cma_host_unwatch(id);
     cma_event_purge(id);
     if (id->sync)
         cma_drop_held_event(id);

@@ -185,6 +185,33 @@ void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
         *peer = cm->peer;
 }
 
+static void (*host_changed)(void);
+
+void mock_host_changed(void)
+{
+    host_changed();
+}
+
+void iw_cm_watch_host(void (*changed)(void))
+{
+    host_changed = changed;
+}
+
+int iw_cm_locals(struct iw_cm_local **list)
+{
+    if (mock.nlocals < 0)
+        return mock.nlocals;
+    *list = calloc((size_t)mock.nlocals + 1, sizeof **list);
+    memcpy(*list, mock.locals, (size_t)mock.nlocals * sizeof **list);
+    return mock.nlocals;
+}
+
+bool iw_cm_device_present(struct ibv_context *ctx)
+{
+    (void)ctx;
+    return !mock.absent;
+}
+
 struct ibv_context *const *iw_cm_contexts(void)
 {
     static struct ibv_context *const all[] = {&context.context, NULL};

@@ -24,13 +24,19 @@ extern struct mock {
     int fail;    /* errno that the next iw_cm_ call, ibv_create_qp() or PD fails with */
     int cms, pds, qps, cqs, channels, srqs; /* that exist now */
     int max_depth;
-    bool cancel; /* the next PD is made by a thread that is being cancelled */
+    bool absent;                  /* the device's interface is */
+    struct iw_cm_local locals[4]; /* of the host */
+    int nlocals;                  /* or an error */
+    bool cancel;                  /* the next PD is made by a thread that is being cancelled */
 } mock;
 
 void mock_reset(void);
 
 /** The transport of an id. */
 struct iw_cm *mock_cm(struct rdma_cm_id *id);
+
+/** Lets the transport see a change of the host's interfaces, if it was asked to watch. */
+void mock_host_changed(void);
 
 /** Lets the transport tell the id something. */
 void mock_event(struct rdma_cm_id *id, enum iw_cm_event_type type, int status);

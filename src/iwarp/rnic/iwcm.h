@@ -159,6 +159,30 @@ IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);
  */
 IW_CM_EXPORT struct ibv_context *iw_cm_context_of(const struct sockaddr *local);
 
+/** A local address of the host, and where it is. */
+struct iw_cm_local {
+    union ibv_gid gid; /* IPv4 as IPv4-mapped IPv6 */
+    unsigned ifindex;
+    uint8_t mac[6]; /* of the interface; zeros if it has none */
+};
+
+/**
+ * The addresses of all interfaces now, loopback included.
+ * @param list  [out] the caller's to free()
+ * @return how many, or a negative errno
+ */
+IW_CM_EXPORT int iw_cm_locals(struct iw_cm_local **list);
+
+/** Whether the interface that the device is for exists now; one for all of them is always there. */
+IW_CM_EXPORT bool iw_cm_device_present(struct ibv_context *ctx);
+
+/**
+ * From now on calls @p changed, some 20 ms after interfaces or addresses changed, once for what
+ * happened together; where the kernel does not tell, never. It runs in the engine thread, with no
+ * lock held. One caller a process.
+ */
+IW_CM_EXPORT void iw_cm_watch_host(void (*changed)(void));
+
 /*
  * An event descriptor (eventfd): readable exactly while its queue is not empty, one wake-up an
  * event. Used for completion channels, asynchronous events and rdma_event_channels alike. The queue

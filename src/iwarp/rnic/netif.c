@@ -2,6 +2,7 @@
 #include "rnic/netif.h"
 
 #include "common/sys.h"
+#include "rnic/iwcm.h"
 
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
@@ -9,6 +10,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -65,21 +67,28 @@ bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex)
     return found;
 }
 
-static bool gid_of(const struct ifaddrs *i, struct ibv_gid_entry *e)
+/** The IP address of @p i. @return false if it is of another kind */
+static bool address_of(const struct ifaddrs *i, union ibv_gid *gid)
 {
-    *e = (struct ibv_gid_entry){.ndev_ifindex = if_nametoindex(i->ifa_name)};
+    memset(gid, 0, sizeof(*gid));
     if (is_family(i, AF_INET)) {
         const struct sockaddr_in *in = (const void *)i->ifa_addr;
-        e->gid.raw[10] = e->gid.raw[11] = 0xff;
-        memcpy(e->gid.raw + 12, &in->sin_addr, 4);
+        gid->raw[10] = gid->raw[11] = 0xff;
+        memcpy(gid->raw + 12, &in->sin_addr, 4);
         return true;
     }
     if (is_family(i, AF_INET6)) {
         const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
-        memcpy(e->gid.raw, &in6->sin6_addr, 16);
+        memcpy(gid->raw, &in6->sin6_addr, 16);
         return true;
     }
     return false;
+}
+
+static bool gid_of(const struct ifaddrs *i, struct ibv_gid_entry *e)
+{
+    *e = (struct ibv_gid_entry){.ndev_ifindex = if_nametoindex(i->ifa_name)};
+    return address_of(i, &e->gid);
 }
 
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max)
@@ -98,6 +107,54 @@ unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsign
         }
     freeifaddrs(list);
     return n;
+}
+
+/** Where the address of @p i is: its interface is in the list as well. */
+static void place(const struct ifaddrs *list, const struct ifaddrs *i, struct iw_cm_local *local)
+{
+    char name[IFNAMSIZ] = "";
+    memcpy(name, i->ifa_name, strcspn(i->ifa_name, ":"));
+    for (const struct ifaddrs *k = list; k; k = k->ifa_next) {
+        if (!is_family(k, AF_PACKET) || strcmp(k->ifa_name, name) != 0)
+            continue;
+        const struct sockaddr_ll *ll = (const void *)k->ifa_addr;
+        local->ifindex = (unsigned)ll->sll_ifindex;
+        if (ll->sll_halen == sizeof(local->mac))
+            memcpy(local->mac, ll->sll_addr, sizeof(local->mac));
+    }
+}
+
+int iw_netif_locals(struct iw_cm_local **out)
+{
+    struct ifaddrs *list;
+    int saved = errno, n = 0;
+    if (getifaddrs(&list)) {
+        n = -errno;
+        errno = saved;
+        return n;
+    }
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        n++;
+    *out = calloc((size_t)n + 1, sizeof(**out));
+    n = *out ? 0 : -ENOMEM;
+    for (const struct ifaddrs *i = list; *out && i; i = i->ifa_next) {
+        struct iw_cm_local *local = &(*out)[n];
+        if (address_of(i, &local->gid)) {
+            place(list, i, local);
+            n++;
+        }
+    }
+    freeifaddrs(list);
+    errno = saved;
+    return n;
+}
+
+bool iw_netif_exists(const char *interface)
+{
+    int saved = errno;
+    bool exists = !*interface || if_nametoindex(interface) || errno != ENODEV;
+    errno = saved;
+    return exists;
 }
 
 bool iw_netif_is_up(const char *interface)

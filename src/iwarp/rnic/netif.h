@@ -23,6 +23,18 @@ bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex);
  */
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max);
 
+struct iw_cm_local;
+
+/**
+ * All addresses with the interface each is on.
+ * @param list  [out] the caller's to free()
+ * @return how many, or a negative errno
+ */
+int iw_netif_locals(struct iw_cm_local **list);
+
+/** Whether there is such an interface, up or not. */
+bool iw_netif_exists(const char *interface);
+
 /** Whether the interface, or any, is up and running, with carrier; also if the kernel does not
  * tell. */
 bool iw_netif_is_up(const char *interface);
