@@ -258,7 +258,8 @@ struct iw_qp {
     atomic_bool starved;   /* Sends wait for a posted receive */
     bool paused;           /* and the socket is not read: the bound is reached */
     bool fin_seen;         /* the peer's FIN waits behind held Sends */
-    bool silent;           /* no FPDU came in yet, and the CM wants to know of the first */
+    bool silent;           /* no FPDU came in yet, and the CM wants to know of the first; changed
+                              under rx_lock and sq_lock */
     bool work;             /* reception made something ready to complete or send */
     struct iw_wakes wakes; /* of this stretch with rx_lock */
 

@@ -174,10 +174,10 @@ static void consume(struct iw_qp *qp)
     qp->staged_at += used;
     pause_reading(qp, held);
     if (qp->rx.fpdus && qp->silent) {
-        qp->silent = false;
         qp->wakes.qp = qp;
         qp->wakes.cm |= IW_QP_NEWS_READY;
         lock_get(&qp->sq_lock);
+        qp->silent = false;
         qp->tx_hold = false;
         lock_put(&qp->sq_lock);
         qp->work = true;
