@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #define QUIET_MS 150
+#define AT_ONCE  100
 
 static void fill(uint8_t *p, int len, uint8_t seed)
 {
@@ -246,6 +247,45 @@ static void disconnected_comes_once_on_both_sides(void **state)
     cm_close(&s);
 }
 
+struct leaver {
+    struct rdma_cm_id *id;
+    pthread_barrier_t *start;
+};
+
+static void *leave(void *arg)
+{
+    struct leaver *l = arg;
+    pthread_barrier_wait(l->start);
+    return (void *)(intptr_t)rdma_disconnect(l->id);
+}
+
+static void both_sides_disconnect_at_once(void **state)
+{
+    struct cm_sides s;
+    pthread_barrier_t start;
+    (void)state;
+    pthread_barrier_init(&start, NULL, 2);
+    cm_open(&s, NULL);
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct leaver a = {.start = &start}, b = {.start = &start};
+        pthread_t thread;
+        void *result;
+        cm_connect(&s, &a.id, &b.id);
+        assert_int_equal(pthread_create(&thread, NULL, leave, &a), 0);
+        assert_null(leave(&b));
+        pthread_join(thread, &result);
+        assert_null(result);
+        assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_DISCONNECTED), 0);
+        assert_int_equal(cm_expect(s.b, RDMA_CM_EVENT_DISCONNECTED), 0);
+        cm_drop(a.id);
+        cm_drop(b.id);
+    }
+    cm_quiet(s.a, QUIET_MS);
+    cm_quiet(s.b, 0);
+    cm_close(&s);
+    pthread_barrier_destroy(&start);
+}
+
 static void the_peer_hears_of_a_destroyed_id(void **state)
 {
     struct cm_sides s;
@@ -420,6 +460,7 @@ int main(void)
         cmocka_unit_test(depths_are_told_from_the_receivers_view),
         cmocka_unit_test(depths_over_the_devices_are_refused),
         cmocka_unit_test(disconnected_comes_once_on_both_sides),
+        cmocka_unit_test(both_sides_disconnect_at_once),
         cmocka_unit_test(the_peer_hears_of_a_destroyed_id),
         cmocka_unit_test(queued_events_vanish_with_their_id),
         cmocka_unit_test(a_retrieved_event_blocks_destroy_and_migrate),
