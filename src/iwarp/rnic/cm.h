@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CM endpoints inside the RNIC: cm.c life, events and the end of connections, cm_listen.c the
- * passive side, cm_connect.c the active side, cm_socket.c the TCP socket, cm_all.c what happens to
- * all of them at fork() and exit(). The public face is iwcm.h.
+ * CM endpoints inside the RNIC: cm.c life and the end of connections, cm_event.c what the handler
+ * hears, cm_listen.c the passive side, cm_connect.c the active side, cm_socket.c the TCP socket,
+ * cm_host.c news of the host's addresses, cm_all.c what happens to all of them at fork() and
+ * exit(). The public face is iwcm.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project; no
@@ -131,6 +132,9 @@ bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to);
  */
 void iw_cm_raise(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,
                  const struct iw_cm_event *event);
+
+/** From now on nobody hears of events: drops those that are queued, waits for one being handled. */
+void iw_cm_forget_handler(struct iw_cm *cm);
 
 /** Removes source and timer, closes the socket, frees the handshake, state CLOSED. */
 void iw_cm_release(struct iw_cm *cm, bool reset);
