@@ -3,6 +3,7 @@
 
 #include "rnic/cm.h"
 #include "rnic/context.h"
+#include "rnic/pool.h"
 #include "rnic/qp_explain.h"
 #include "rnic/qp_link.h"
 #include "rnic/qp_read.h"
@@ -26,6 +27,17 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
         w->async |= 1u << event;
 }
 
+/** Our FIN is the last: what is unsent, because the peer takes no more, stays so. */
+static void stop_sending_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->sq_lock);
+    iw_pool_put(IW_POOL_BATCH, qp->batch);
+    qp->batch = NULL;
+    qp->term_queued = qp->tx_blocked = false;
+    iw_qp_want_locked(qp);
+    qp->stream->ops->shutdown(qp->stream);
+}
+
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
 {
     assert_held(&qp->sq_lock);
@@ -37,7 +49,7 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
     if (step.actions & IWC_CLOSE_SEND_TERM)
         qp->term_queued = true;
     if (step.actions & IWC_CLOSE_SEND_FIN)
-        qp->stream->ops->shutdown(qp->stream);
+        stop_sending_locked(qp);
     if (step.next != IWC_CLOSE_OPEN && step.next != IWC_CLOSE_FLUSHING && !qp->disconnected) {
         note_locked(qp, IW_ERR_LLP_CLOSED, w);
         qp->disconnected = true;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer that ends the stream with a Terminate while what we send is stuck in a full window. */
+#include "engine/still.h"
+#include "unit/vectors.h"
+
+#include <sys/epoll.h>
+
+#define WINDOW 1000
+#define BYTES  4000
+
+static struct iwc_stream_mem *pair[2];
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_qp *qp;
+static uint8_t buf[BYTES];
+
+static int setup(void **state)
+{
+    const struct mpa_result terms = {.rev = 2, .crc = true, .ird = 1, .ord = 1};
+    (void)state;
+    still_seed(1);
+    ctx = still_open();
+    assert_non_null(ctx);
+    pd = ibv_alloc_pd(ctx);
+    cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
+    mr = ibv_reg_mr(pd, buf, sizeof(buf), 0);
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .cap = {4, 0, 1, 0, 0}, .qp_type = IBV_QPT_RC};
+    qp = ibv_create_qp(pd, &init);
+    assert_non_null(qp);
+    assert_int_equal(iwc_stream_mem_pair(pair, WINDOW, WINDOW), 0);
+    still_link(qp, iwc_stream_mem_stream(pair[0]), &terms, false);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    still_unlink(qp);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(ibv_close_device(ctx), 0);
+    iwc_stream_mem_free(pair);
+    return 0;
+}
+
+static void post_send(uint64_t wr_id)
+{
+    struct ibv_sge sge = {(uintptr_t)buf, sizeof(buf), mr->lkey};
+    struct ibv_send_wr *bad, wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+}
+
+static void expect_flush(uint64_t wr_id)
+{
+    struct ibv_wc wc;
+    assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+    assert_int_equal(wc.wr_id, wr_id);
+    assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+}
+
+/** Takes all that has been sent. @return bytes, and whether the FIN came */
+static size_t drink(bool *fin)
+{
+    struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
+    uint8_t bytes[WINDOW];
+    size_t total = 0;
+    ssize_t n;
+    while ((n = peer->ops->recv(peer, bytes, sizeof(bytes))) > 0)
+        total += (size_t)n;
+    *fin = n == 0;
+    return total;
+}
+
+/** Nothing goes out behind the FIN, and the peer's FIN is waited for. */
+static void terminate_meets_full_window(void **state)
+{
+    struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
+    struct iovec v = {(void *)V16, sizeof(V16)};
+    bool fin;
+    (void)state;
+    post_send(1);
+    post_send(2);
+    assert_true(iw_qp(qp)->tx_blocked);
+    assert_int_equal(peer->ops->send(peer, &v, 1), sizeof(V16));
+    still_run(qp, EPOLLIN);
+    expect_flush(1);
+    expect_flush(2);
+    assert_false(iw_qp(qp)->tx_blocked);
+
+    assert_int_equal(drink(&fin), WINDOW);
+    assert_true(fin);
+    still_run(qp, EPOLLIN | EPOLLOUT);
+    post_send(3);
+    expect_flush(3);
+    assert_int_equal(drink(&fin), 0);
+    assert_true(iw_qp(qp)->linked);
+
+    peer->ops->shutdown(peer);
+    still_run(qp, EPOLLIN | EPOLLRDHUP);
+    assert_false(iw_qp(qp)->linked);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(terminate_meets_full_window, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
