@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A random walk over memory streams: two RNICs in one thread that bytes leave and reach in pieces
+ * of any size, at any time. The same seed gives the same walk to the last bit.
+ */
+#include "engine/still.h"
+#include "walk/walk.h"
+
+#include "rnic/qp_link.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+
+#include <cmocka.h>
+
+#define STEPS  20000
+#define ROUNDS 4 /* between settlements */
+#define WINDOW 65536
+#define DEPTH  8
+
+static struct iwc_stream_mem *streams[WALK_LINKS_MAX][2];
+
+static size_t random_chunk(struct walk *w)
+{
+    return walk_random(w, 3) ? WINDOW : 1 + walk_random(w, 2000);
+}
+
+static void run_side(struct walk *w, unsigned link, int s)
+{
+    still_run(w->side[link][s].qp, EPOLLIN | EPOLLOUT);
+}
+
+/** Some QPs get to run, others have to wait. */
+static void move(struct walk *w, void *arg)
+{
+    (void)arg;
+    for (uint32_t n = walk_random(w, 5); n > 0; n--) {
+        unsigned link = walk_random(w, w->links);
+        int s = (int)walk_random(w, 2);
+        if (!walk_random(w, 16))
+            iwc_stream_mem_chunk(streams[link][s], random_chunk(w));
+        run_side(w, link, s);
+    }
+}
+
+static struct mpa_result random_terms(struct walk *w, bool ext)
+{
+    return (struct mpa_result){
+        .rev = 2,
+        .enhanced = true,
+        .crc = walk_random(w, 2),
+        .ext = ext,
+        .p2p = true,
+        .rtr = MPA_RTR_WRITE,
+        .ird = DEPTH,
+        .ord = 1 + (uint16_t)walk_random(w, DEPTH),
+    };
+}
+
+static void connect_link(struct walk *w, unsigned link)
+{
+    struct mpa_result terms = random_terms(w, w->ext);
+    assert_int_equal(iwc_stream_mem_pair(streams[link], random_chunk(w), WINDOW), 0);
+    for (int s = 0; s < 2; s++) {
+        struct ibv_qp_init_attr init = walk_qp_attr(w, link, s);
+        struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+                                   .port_num = 1,
+                                   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+                                                      IBV_ACCESS_REMOTE_READ |
+                                                      IBV_ACCESS_REMOTE_ATOMIC};
+        walk_add_qp(w, link, s, ibv_create_qp(w->end[s].pd, &init));
+        struct ibv_qp *qp = w->side[link][s].qp;
+        assert_int_equal(
+            ibv_modify_qp(qp, &attr,
+                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+            0);
+        still_link(qp, iwc_stream_mem_stream(streams[link][s]), &terms, s == 1);
+    }
+}
+
+/** Either side first; then both run until their streams are gone. */
+static void disconnect_link(struct walk *w, unsigned link, bool abrupt)
+{
+    int first = (int)walk_random(w, 2);
+    struct iw_qp *a = iw_qp(w->side[link][0].qp), *b = iw_qp(w->side[link][1].qp);
+    iw_qp_close(iw_qp(w->side[link][first].qp), abrupt);
+    for (int i = 0; i < 10000000 && (a->linked || b->linked); i++) {
+        run_side(w, link, (int)walk_random(w, 2));
+        for (int s = 0; s < 2; s++) { /* a FIN that waits for receives waits for its time */
+            struct iw_qp *qp = iw_qp(w->side[link][s].qp);
+            if (qp->fin_seen)
+                iw_qp_expired(qp);
+        }
+    }
+    assert_false(a->linked || b->linked);
+    still_unlink(&a->pub);
+    still_unlink(&b->pub);
+}
+
+/** @p settled: everything has its end before the connections have. */
+static void walk(bool settled)
+{
+    uint64_t steps;
+    struct walk *w = walk_new(STEPS, &steps);
+    still_seed(w->seed);
+    w->move = move;
+    w->ext = walk_random(w, 4) != 0;
+    struct ibv_context *ctx[2] = {still_open(), still_open()};
+    assert_non_null(ctx[0]);
+    assert_non_null(ctx[1]);
+    walk_open(w, ctx[0], ctx[1]);
+    for (unsigned i = 0; i < w->links; i++)
+        connect_link(w, i);
+    for (int i = 0; i < ROUNDS; i++) {
+        walk_run(w, steps / ROUNDS);
+        walk_settle(w);
+    }
+    if (!settled)
+        walk_run(w, steps / ROUNDS / 2);
+    print_message("%llu completions over %u links\n", (unsigned long long)w->completions, w->links);
+    w->ending = true;
+    for (unsigned i = 0; i < w->links; i++)
+        disconnect_link(w, i, !settled && walk_random(w, 2));
+    walk_end(w);
+    for (unsigned i = 0; i < w->links; i++) {
+        assert_int_equal(ibv_destroy_qp(w->side[i][0].qp), 0);
+        assert_int_equal(ibv_destroy_qp(w->side[i][1].qp), 0);
+        iwc_stream_mem_free(streams[i]);
+    }
+    walk_close(w);
+    assert_int_equal(ibv_close_device(ctx[0]), 0);
+    assert_int_equal(ibv_close_device(ctx[1]), 0);
+}
+
+static void to_the_end(void **state)
+{
+    (void)state;
+    walk(true);
+}
+
+static void cut_short(void **state)
+{
+    (void)state;
+    walk(false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(to_the_end),
+        cmocka_unit_test(cut_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
