@@ -17,8 +17,11 @@
 #define HAS_DDP   0xc0
 #define HAS_RDMAP 0x20
 
-/** What the Terminate quotes. The victim's requests have the MSNs 1 and 2. */
-enum quote { NOTHING, FIRST, SECOND, SECOND_WHOLE, THIRD, A_SEND, A_WRITE };
+/**
+ * What the Terminate quotes. The victim's requests have the MSNs 1 and 2. SECOND_BY_SINK has the
+ * Read Request header of the second, and in place of its MSN the size, as siw does.
+ */
+enum quote { NOTHING, FIRST, SECOND, SECOND_WHOLE, SECOND_BY_SINK, THIRD, A_SEND, A_WRITE };
 
 static const char *const about[] = {
     [NOTHING] = "",
@@ -26,6 +29,7 @@ static const char *const about[] = {
     [SECOND] = ", about the RDMA Read Request, QN 1, MSN 2, MO 0",
     [SECOND_WHOLE] = ", about the RDMA Read Request, MSN 2, for 16 bytes at 0x1122334455667788, "
                      "key 0x0000cafe",
+    [SECOND_BY_SINK] = ", about the RDMA Read Request, MSN 1, for 1 bytes at 0x*, key 0x*",
     [THIRD] = ", about the RDMA Read Request, QN 1, MSN 3, MO 0",
     [A_SEND] = ", about the Send, QN 0, MSN 1, MO 0",
     [A_WRITE] = ", about the RDMA Write segment at 0x1122334455667788, key 0x0000cafe",
@@ -39,6 +43,8 @@ static const struct row {
     const char *name;
 } rows[] = {
     {0, 1, 0x00, SECOND_WHOLE, 2, IBV_WC_REM_ACCESS_ERR,
+     "RDMAP, Remote Protection Error, Invalid STag (0/1/00)"},
+    {0, 1, 0x00, SECOND_BY_SINK, 2, IBV_WC_REM_ACCESS_ERR,
      "RDMAP, Remote Protection Error, Invalid STag (0/1/00)"},
     {0, 1, 0x01, FIRST, 1, IBV_WC_REM_ACCESS_ERR,
      "RDMAP, Remote Protection Error, Base or bounds violation (0/1/01)"},
@@ -100,15 +106,15 @@ static const struct row {
     {9, 9, 0x99, NOTHING, 0, IBV_WC_SUCCESS, "layer unknown, type unknown, code unknown (9/9/99)"},
 };
 
-/** Writes the quoted headers. @return their size */
-static size_t quote(enum quote q, uint8_t *at)
+/** Writes the quoted headers. @param second  the victim's request. @return their size */
+static size_t quote(enum quote q, const struct peer_seg *second, uint8_t *at)
 {
     struct peer_seg s = {.ddp = PEER_LAST | PEER_DDP_V1, .rdmap = PEER_RDMAP_V1};
     uint8_t fpdu[128];
     struct peer no_crc = {0};
     s.rdmap |= q == A_SEND ? PEER_SEND : q == A_WRITE ? PEER_WRITE : PEER_READ_REQUEST;
     s.qn = q != A_SEND;
-    s.msn = q == A_SEND || q == FIRST ? 1 : q == THIRD ? 3 : 2;
+    s.msn = q == A_SEND || q == FIRST || q == SECOND_BY_SINK ? 1 : q == THIRD ? 3 : 2;
     if (q == A_WRITE)
         s = peer_tagged(PEER_WRITE, 0xcafe, 0x1122334455667788, NULL, 0);
     peer_fpdu(&no_crc, &s, fpdu);
@@ -116,17 +122,20 @@ static size_t quote(enum quote q, uint8_t *at)
     memcpy(at, fpdu + 2, len);
     if (q == SECOND_WHOLE)
         peer_read_request(at + len, 1, 0, 16, 0xcafe, 0x1122334455667788);
-    return q == SECOND_WHOLE ? len + 28 : len;
+    if (q == SECOND_BY_SINK)
+        memcpy(at + len, second->payload, 28);
+    return q == SECOND_WHOLE || q == SECOND_BY_SINK ? len + 28 : len;
 }
 
-static void terminate(struct peer *p, const struct row *r)
+static void terminate(struct peer *p, const struct row *r, const struct peer_seg *second)
 {
+    bool whole = r->quote == SECOND_WHOLE || r->quote == SECOND_BY_SINK;
     uint8_t t[64] = {(uint8_t)(r->layer << 4 | r->etype), r->code};
     size_t len = 4;
     if (r->quote != NOTHING) {
-        t[2] = HAS_DDP | (r->quote == SECOND_WHOLE ? HAS_RDMAP : 0);
+        t[2] = HAS_DDP | (whole ? HAS_RDMAP : 0);
         peer_put16(t + 4, 46);
-        len = 6 + quote(r->quote, t + 6);
+        len = 6 + quote(r->quote, second, t + 6);
     }
     struct peer_seg s = peer_untagged(p, PEER_TERMINATE, t, len);
     peer_send_seg(p, &s);
@@ -141,12 +150,12 @@ static void run(const struct row *r)
     struct side *v = &p.victim, remote = {.buf = v->buf, .mr = v->mr};
     side_recv(v, 51, 0, 64);
     side_post(v, &remote, IBV_WR_RDMA_READ, 1, 0, 16, 0, 0);
-    side_post(v, &remote, IBV_WR_RDMA_READ, 2, 0, 16, 0, 0);
+    side_post(v, &remote, IBV_WR_RDMA_READ, 2, 16, 1, 0, 0);
     side_post(v, &remote, IBV_WR_SEND, 3, 0, 16, 0, IBV_SEND_FENCE);
     assert_true(peer_next(&p, &s));
     assert_true(peer_next(&p, &s));
     assert_int_equal(s.msn, 2);
-    terminate(&p, r);
+    terminate(&p, r, &s);
     assert_int_equal(peer_terminate(&p), PEER_NO_TERM); /* none answers one */
     for (unsigned i = 1; i <= 3; i++) {
         struct ibv_wc wc = side_poll(v);

@@ -34,23 +34,29 @@ static enum iw_err check_sink_locked(struct iw_qp *qp, const struct iw_sqe *e,
     return IW_ERR_LOCAL_OP;
 }
 
-enum iw_err iw_read_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr)
+/** What the work request at @p i of the send queue asks for. */
+static struct rdmap_read_request describe_read(struct iw_qp *qp, uint32_t i)
 {
     const struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
     const struct ibv_sge *sge = iw_sq_sge(&qp->sq, i);
-    struct rdmap_read_request r = {
+    return (struct rdmap_read_request){
         .sink_stag = e->nsge ? sge[0].lkey : 0,
         .sink_to = e->nsge ? sge[0].addr : 0,
         .size = (uint32_t)e->len,
         .source_stag = e->rkey,
         .source_to = e->remote_addr,
     };
+}
+
+enum iw_err iw_read_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr)
+{
+    struct rdmap_read_request r = describe_read(qp, i);
     assert_held(&qp->sq_lock);
     rdmap_read_request_encode(hdr, &r);
     m->opcode = RDMAP_READ_REQUEST;
     m->hdr = hdr;
     m->hdr_len = RDMAP_READ_REQUEST_HDR;
-    return check_sink_locked(qp, e, sge);
+    return check_sink_locked(qp, &qp->sq.ring[i & qp->sq.mask], iw_sq_sge(&qp->sq, i));
 }
 
 enum iw_err iw_atomic_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr)
@@ -181,16 +187,46 @@ int iw_on_atomic_response(void *up, const struct rdmap_atomic_response *r)
     return err;
 }
 
-/** Requests have the MSNs from 1 on: that of the oldest outstanding one is ord.head + 1. */
-static bool blamed_msn(const struct iw_qp *qp, const struct terminate *t, uint32_t *msn)
+/** Requests have the MSNs from 1 on. @return NULL if that one is not outstanding */
+static const struct iw_orq_entry *by_msn(struct iw_qp *qp, uint32_t msn)
+{
+    uint32_t i = msn - 1;
+    bool outstanding = i - qp->ord.head < qp->ord.tail - qp->ord.head;
+    return outstanding ? &qp->orq[i & qp->ord.mask] : NULL;
+}
+
+static bool same_sink(struct iw_qp *qp, const struct iw_orq_entry *o,
+                      const struct rdmap_read_request *r)
+{
+    if (o->rtr || qp->sq.ring[o->sqe & qp->sq.mask].opcode != IBV_WR_RDMA_READ)
+        return false;
+    struct rdmap_read_request sent = describe_read(qp, o->sqe);
+    return sent.sink_stag == r->sink_stag && sent.sink_to == r->sink_to;
+}
+
+/**
+ * The outstanding request that the Terminate is about, NULL if none: that of the quoted MSN, but
+ * siw quotes the size of an RDMA Read instead, and the rest of its header right.
+ */
+static const struct iw_orq_entry *blamed(struct iw_qp *qp, const struct terminate *t)
 {
     struct ddp_seg seg;
-    *msn = qp->ord.head + 1;
+    struct rdmap_read_request r;
     if (!t->has_ddp)
-        return t->layer == TERM_RDMAP && t->etype;
+        return t->layer == TERM_RDMAP && t->etype ? by_msn(qp, qp->ord.head + 1) : NULL;
     ddp_decode(t->ddp, t->ddp_len, &seg);
-    *msn = seg.msn;
-    return !seg.tagged && (seg.opcode == RDMAP_READ_REQUEST || seg.opcode == RDMAP_ATOMIC_REQUEST);
+    if (seg.tagged || (seg.opcode != RDMAP_READ_REQUEST && seg.opcode != RDMAP_ATOMIC_REQUEST))
+        return NULL;
+    const struct iw_orq_entry *named = by_msn(qp, seg.msn);
+    if (!t->has_rdmap)
+        return named;
+    rdmap_read_request_decode(t->rdmap, &r);
+    if (named && same_sink(qp, named, &r))
+        return named;
+    for (uint32_t i = qp->ord.head; i != qp->ord.tail; i++)
+        if (same_sink(qp, &qp->orq[i & qp->ord.mask], &r))
+            return &qp->orq[i & qp->ord.mask];
+    return named;
 }
 
 static bool unaligned(const struct iw_sqe *e)
@@ -202,17 +238,11 @@ void iw_request_blame_locked(struct iw_qp *qp, const struct terminate *t)
 {
     enum iw_err err = iw_err_from_terminate(t->layer, t->etype, t->code);
     enum ibv_wc_status status = iw_err_info(err)->status;
-    uint32_t msn;
     assert_held(&qp->sq_lock);
     if (status == IBV_WC_LOC_LEN_ERR) /* what is local is local there */
         status = IBV_WC_REM_INV_REQ_ERR;
-    if (status == IBV_WC_WR_FLUSH_ERR || !blamed_msn(qp, t, &msn))
-        return;
-    uint32_t i = msn - 1;
-    if (i - qp->ord.head >= qp->ord.tail - qp->ord.head)
-        return;
-    const struct iw_orq_entry *o = &qp->orq[i & qp->ord.mask];
-    if (o->rtr)
+    const struct iw_orq_entry *o = blamed(qp, t);
+    if (status == IBV_WC_WR_FLUSH_ERR || !o || o->rtr)
         return;
     struct iw_sqe *e = &qp->sq.ring[o->sqe & qp->sq.mask];
     if (unaligned(e) && status == IBV_WC_REM_OP_ERR)
