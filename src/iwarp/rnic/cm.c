@@ -16,7 +16,13 @@
 #define LOOK_NS   1000000 /* while waiting for queued work to go out */
 #define GRACE_MS  200     /* responder without p2p: until it may send first */
 #define RTR_MS    10000
-#define SETTLE_MS 10 /* initiator: siw overlooks FPDUs that come right behind its Reply */
+/*
+ * Initiator: siw overlooks an FPDU that comes right behind its Reply, until the next one comes. Our
+ * first one waits; if the peer stays silent all the same, more bytes make it look.
+ */
+#define SETTLE_MS 10
+#define NUDGES    4
+#define NUDGE_MS  50 /* after the hold; twice as long each time */
 
 /* ---- life ---- */
 
@@ -209,6 +215,38 @@ void iw_cm_set_timer(struct iw_cm *cm, unsigned ms)
     lock_put(&cm->lock);
 }
 
+/** The timer is that of the end from now on. */
+static void set_close_timer(struct iw_cm *cm)
+{
+    atomic_store(&cm->nudges, 0);
+    iw_cm_set_timer(cm, CLOSE_MS);
+}
+
+static void nudge(struct iw_cm *cm, struct iw_qp *qp, unsigned left)
+{
+    bool again = iw_qp_nudge(qp) && left > 1;
+    if (atomic_compare_exchange_strong(&cm->nudges, &left, again ? left - 1 : 0) && again)
+        iw_cm_set_timer(cm, NUDGE_MS << (NUDGES + 1 - left));
+}
+
+/** The timer of a linked connection. */
+static void linked_expired(struct iw_cm *cm, struct iw_qp *qp)
+{
+    unsigned nudges = atomic_load(&cm->nudges);
+    bool closing = atomic_load(&cm->closing);
+    if (!atomic_exchange(&cm->released, true)) {
+        iw_qp_release(qp);
+        if (closing)
+            set_close_timer(cm);
+        else if (nudges)
+            iw_cm_set_timer(cm, NUDGE_MS);
+    } else if (nudges && !closing) {
+        nudge(cm, qp, nudges);
+    } else {
+        iw_qp_expired(qp);
+    }
+}
+
 static void expired(struct iw_timer *t)
 {
     struct iw_cm *cm = container_of(t, struct iw_cm, timer);
@@ -239,12 +277,8 @@ static void expired(struct iw_timer *t)
         if (!qp) {
             if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
                 iw_cm_release(cm, false);
-        } else if (!atomic_exchange(&cm->released, true)) {
-            iw_qp_release(qp);
-            if (atomic_load(&cm->closing))
-                iw_cm_set_timer(cm, CLOSE_MS);
         } else {
-            iw_qp_expired(qp);
+            linked_expired(cm, qp);
         }
         break;
     default:
@@ -321,6 +355,7 @@ void iw_cm_wait_first(struct iw_cm *cm)
     const struct mpa_nego *n = cm->nego;
     bool at_once = n->initiator && n->result.ext;
     atomic_store(&cm->released, at_once);
+    atomic_store(&cm->nudges, n->initiator && !at_once ? NUDGES : 0);
     if (!at_once)
         iw_cm_set_timer(cm, n->initiator    ? SETTLE_MS
                             : n->result.p2p ? iw_cm_patience(RTR_MS)
@@ -351,7 +386,7 @@ static void raise_disconnected(struct iw_cm *cm)
     }
     lock_put(&cm->lock);
     if (mine)
-        iw_cm_set_timer(cm, CLOSE_MS);
+        set_close_timer(cm);
     if (now)
         raise_ended(cm);
 }
@@ -367,7 +402,7 @@ void iw_cm_news(struct iw_qp *qp, unsigned news)
             iw_cm_established(cm);
     }
     if (news & IW_QP_NEWS_FIN_HELD)
-        iw_cm_set_timer(cm, CLOSE_MS);
+        set_close_timer(cm);
     /* The thread with the news of the disconnection may be behind the one with that of the end. */
     if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED))
         raise_disconnected(cm);
@@ -454,7 +489,7 @@ int iw_cm_disconnect(struct iw_cm *cm)
             if (!cm->nego->initiator)
                 atomic_store(&cm->released, true);
             if (atomic_load(&cm->released))
-                iw_cm_set_timer(cm, CLOSE_MS);
+                set_close_timer(cm);
             iw_qp_close(qp, false);
         }
         break;

@@ -92,6 +92,7 @@ struct iw_cm {
     bool abandoned;         /* RETRY: nobody waits for the outcome any more */
     atomic_bool closing;    /* iw_cm_disconnect() was called */
     atomic_bool released;   /* the hold of our first FPDU is over */
+    atomic_uint nudges;     /* so many are left; the timer is theirs then */
 
     /* active side, for a second attempt with revision 1 */
     struct sockaddr_storage dst;

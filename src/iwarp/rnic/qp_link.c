@@ -5,6 +5,7 @@
 #include "rnic/cm.h"
 #include "rnic/conf.h"
 #include "rnic/pool.h"
+#include "rnic/qp_answer.h"
 #include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_held.h"
@@ -108,6 +109,31 @@ void iw_qp_release(struct iw_qp *qp)
     lock_put(&qp->sq_lock);
     iw_qp_settle(qp, &w);
     iw_wakes_fire(&w);
+}
+
+/** Whether all that is cut is with TCP, and no message is cut in part. */
+static bool between_messages_locked(const struct iw_qp *qp)
+{
+    bool begun = qp->sq.cut != qp->sq.tail && qp->sq.ring[qp->sq.cut & qp->sq.mask].begun;
+    return !begun && !iw_answer_begun(qp) && qp->tx.sent_pos == qp->tx.cut_pos;
+}
+
+bool iw_qp_nudge(struct iw_qp *qp)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->rx_lock);
+    bool silent = qp->rx.fpdus == 0;
+    lock_put(&qp->rx_lock);
+    lock_get(&qp->sq_lock);
+    bool open = qp->linked && !qp->error && qp->close == IWC_CLOSE_OPEN;
+    if (silent && open && qp->tx.sent_pos > 0 && between_messages_locked(qp)) {
+        qp->rtr = MPA_RTR_WRITE;
+        iw_qp_transmit_locked(qp, &w);
+    }
+    lock_put(&qp->sq_lock);
+    iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+    return silent;
 }
 
 void iw_qp_close(struct iw_qp *qp, bool abrupt)

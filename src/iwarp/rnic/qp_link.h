@@ -42,6 +42,13 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l);
 /** Ends the hold. */
 void iw_qp_release(struct iw_qp *qp);
 
+/**
+ * Sends a zero-length RDMA Write, which every peer must take and no program sees, if something was
+ * sent, all of it, and no FPDU came in yet.
+ * @return whether no FPDU came in yet
+ */
+bool iw_qp_nudge(struct iw_qp *qp);
+
 /** The stream is readable, writable or gone: the ready() of a connection. */
 void iw_qp_ready(struct iw_qp *qp, uint32_t events);
 
