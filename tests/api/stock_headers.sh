@@ -18,7 +18,7 @@ done
 
 for source in "$SRCDIR"/tests/api/*.c; do
     # Our folders stay out: what is found is found as a user's compiler finds it.
-    if ! $cc $flags -I"$SRCDIR/tests/api" "$source"; then
+    if ! $cc $flags -I"$SRCDIR/tests" -I"$SRCDIR/tests/api" "$source"; then
         echo "FAILED: ${source##*/}"
         failures=$((failures + 1))
     fi
