@@ -12,10 +12,11 @@ start_capture()
     within 20 grep -qs 'File:' "$dir/tshark"
 }
 
-# decode ARGUMENT...: without two heuristics that claim short Sends as theirs.
+# decode ARGUMENT...: in two passes, as a frame tells where it is reassembled; without two heuristics
+# that claim short Sends as theirs.
 decode()
 {
-    tshark -r "$capture" --disable-protocol rpcordma --disable-protocol smb_direct "$@" 2>/dev/null
+    tshark -2 -r "$capture" --disable-protocol rpcordma --disable-protocol smb_direct "$@" 2>/dev/null
 }
 
 both_closed()
