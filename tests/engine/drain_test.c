@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A peer that ends the stream with a Terminate while what we send is stuck in a full window. */
+/* Streams that end while what we send is stuck in a full window. */
 #include "engine/still.h"
 #include "unit/vectors.h"
 
 #include <sys/epoll.h>
 
 #define WINDOW 1000
-#define BYTES  4000
+#define BYTES  12000 /* in one segment of ours, gathered where it lies */
+#define PUBLIC 0x11
+#define SECRET 0xee
 
 static struct iwc_stream_mem *pair[2];
 static struct ibv_context *ctx;
@@ -18,9 +20,10 @@ static uint8_t buf[BYTES];
 
 static int setup(void **state)
 {
-    const struct mpa_result terms = {.rev = 2, .crc = true, .ird = 1, .ord = 1};
+    const struct mpa_result terms = {.rev = 2, .ext = true, .ird = 1, .ord = 1};
     (void)state;
     still_seed(1);
+    memset(buf, PUBLIC, sizeof(buf));
     ctx = still_open();
     assert_non_null(ctx);
     pd = ibv_alloc_pd(ctx);
@@ -40,7 +43,8 @@ static int teardown(void **state)
     (void)state;
     still_unlink(qp);
     assert_int_equal(ibv_destroy_qp(qp), 0);
-    assert_int_equal(ibv_dereg_mr(mr), 0);
+    if (mr)
+        assert_int_equal(ibv_dereg_mr(mr), 0);
     assert_int_equal(ibv_destroy_cq(cq), 0);
     assert_int_equal(ibv_dealloc_pd(pd), 0);
     assert_int_equal(ibv_close_device(ctx), 0);
@@ -65,15 +69,17 @@ static void expect_flush(uint64_t wr_id)
     assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 }
 
-/** Takes all that has been sent. @return bytes, and whether the FIN came */
+/** Takes all that has been sent: nothing secret. @return bytes, and whether the FIN came */
 static size_t drink(bool *fin)
 {
     struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
     uint8_t bytes[WINDOW];
     size_t total = 0;
     ssize_t n;
-    while ((n = peer->ops->recv(peer, bytes, sizeof(bytes))) > 0)
+    while ((n = peer->ops->recv(peer, bytes, sizeof(bytes))) > 0) {
+        assert_null(memchr(bytes, SECRET, (size_t)n));
         total += (size_t)n;
+    }
     *fin = n == 0;
     return total;
 }
@@ -107,9 +113,47 @@ static void terminate_meets_full_window(void **state)
     assert_false(iw_qp(qp)->linked);
 }
 
+/** What was flushed may be freed, and used for something else: only what it was is sent. */
+static void flushed_memory_is_free(void **state)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    size_t total = 0;
+    bool fin = false;
+    (void)state;
+    post_send(1);
+    assert_true(iw_qp(qp)->batch && iw_qp(qp)->batch->gathered);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    expect_flush(1);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    mr = NULL;
+    memset(buf, SECRET, sizeof(buf));
+    for (int i = 0; i <= 2 * BYTES / WINDOW && !fin; i++) {
+        total += drink(&fin);
+        still_run(qp, EPOLLOUT);
+    }
+    assert_true(fin && total > BYTES); /* the Terminate behind it */
+}
+
+/** An FPDU whose rest is gone cannot be finished. */
+static void deregistered_memory_is_not_sent(void **state)
+{
+    bool fin;
+    (void)state;
+    post_send(1);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    mr = NULL;
+    memset(buf, SECRET, sizeof(buf));
+    assert_int_equal(drink(&fin), WINDOW);
+    still_run(qp, EPOLLOUT);
+    drink(&fin);
+    assert_false(iw_qp(qp)->linked);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(flushed_memory_is_free, setup, teardown),
+        cmocka_unit_test_setup_teardown(deregistered_memory_is_not_sent, setup, teardown),
         cmocka_unit_test_setup_teardown(terminate_meets_full_window, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

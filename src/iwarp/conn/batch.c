@@ -2,7 +2,8 @@
 /* A batch of FPDUs on its way to the stream. */
 #include "conn/tx.h"
 
-#include <errno.h>
+#include <assert.h>
+#include <string.h>
 
 void iwc_batch_init(struct iwc_batch *b)
 {
@@ -21,6 +22,19 @@ void iwc_batch_push(struct iwc_batch *b, const void *p, size_t len)
     } else {
         *end = (struct iovec){.iov_base = (void *)p, .iov_len = len};
         b->niov++;
+    }
+}
+
+void iwc_batch_copy(struct iwc_batch *b, const struct iwc_batch *from)
+{
+    assert(from->unsent <= sizeof(b->copy)); /* IWC_BATCH_LIMIT and one FPDU */
+    iwc_batch_init(b);
+    for (unsigned i = from->first; i < from->niov; i++) {
+        const struct iovec *v = &from->iov[i];
+        uint8_t *dst = b->copy + b->copied;
+        memcpy(dst, v->iov_base, v->iov_len);
+        iwc_batch_push(b, dst, v->iov_len);
+        b->copied += v->iov_len;
     }
 }
 

@@ -42,6 +42,9 @@ void iwc_batch_init(struct iwc_batch *b);
 /** Adds bytes that stay where they are until sent. The caller has made sure of a free iov. */
 void iwc_batch_push(struct iwc_batch *b, const void *p, size_t len);
 
+/** Makes @p b, new, hold copies of the unsent bytes of @p from, which refers to others' memory. */
+void iwc_batch_copy(struct iwc_batch *b, const struct iwc_batch *from);
+
 struct iwc_tx {
     bool crc, markers;
     uint32_t mulpdu;            /* largest ULPDU now; the owner may change it between segments */

@@ -77,6 +77,8 @@ void iw_qp_unlink(struct iw_qp *qp);
 
 /** Sends what can be sent now. */
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w);
+/** What is unsent no longer refers to the program's memory, which it may free from now on. */
+void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w);
 /** Asks epoll for what the QP waits for. */
 void iw_qp_want_locked(struct iw_qp *qp);
 /** After the peer's FIN the socket stays readable: stop asking. */

@@ -255,6 +255,20 @@ static void release_batch_locked(struct iw_qp *qp)
     qp->batch = NULL;
 }
 
+void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->batch || !qp->batch->gathered)
+        return;
+    struct iwc_batch *own = qp->linked ? iw_pool_get(IW_POOL_BATCH) : NULL;
+    if (own)
+        iwc_batch_copy(own, qp->batch);
+    release_batch_locked(qp);
+    qp->batch = own;
+    if (!own && qp->linked)
+        iw_qp_lost_locked(qp, 0, w);
+}
+
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->sq_lock);
@@ -278,7 +292,7 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             check_mss_locked(qp);
             err = fill_locked(qp);
         } else if (qp->batch->gathered) {
-            err = qp->error ? IW_OK : revalidate_locked(qp);
+            err = revalidate_locked(qp);
             if (err) { /* the FPDU cannot be finished: no Terminate can follow either */
                 release_batch_locked(qp);
                 iw_qp_fail_locked(qp, err, NULL, 0, w);
