@@ -156,15 +156,17 @@ static void drain(struct iw_cm *cm)
         iw_cm_release(cm, false);
 }
 
-static void ready(struct iw_source *s, uint32_t events)
+static bool ready(struct iw_source *s, uint32_t events)
 {
     struct iw_cm *cm = container_of(s, struct iw_cm, source);
     struct iw_qp *qp = pin(cm);
     if (qp) {
-        iw_qp_ready(qp, events);
+        bool moved = iw_qp_ready(qp, events);
         unpin(qp);
-        return;
+        return moved;
     }
+    if (!events)
+        return false;
     lock_get(&cm->lock);
     enum iw_cm_state state = cm->state;
     lock_put(&cm->lock);
@@ -197,6 +199,7 @@ static void ready(struct iw_source *s, uint32_t events)
         break;
     }
     iw_cm_put(cm);
+    return false;
 }
 
 int iw_cm_watch(struct iw_cm *cm, uint32_t events)

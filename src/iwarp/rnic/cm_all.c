@@ -146,11 +146,12 @@ static void resume_all(void)
     }
 }
 
-static void parent_ended(struct iw_source *s, uint32_t events)
+static bool parent_ended(struct iw_source *s, uint32_t events)
 {
     (void)s, (void)events;
     if (stop_watching_parent())
         resume_all();
+    return false;
 }
 
 static void watch_parent(void)

@@ -63,7 +63,7 @@ struct iw_cq {
     unsigned events_read;       /* by ibv_get_cq_event; under channel->lock */
     unsigned async_events_read; /* under the context's lock */
     atomic_uint users;          /* QPs and SRQs: EBUSY for destroy */
-    unsigned empty_polls; /* in a row; a hint without a lock, accessed with __ATOMIC_RELAXED */
+    struct iw_poller poller;
     /* The extended view. */
     struct lock poll_lock; /* from start_poll to end_poll, before any other */
     struct iw_cqe current; /* where the poll is; under poll_lock */

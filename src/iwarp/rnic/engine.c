@@ -7,13 +7,17 @@
 #include "rnic/iwcm.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
-#define PASS_EVENTS 32
-#define LEASE_RUN   8 /* empty polls in a row that show a program that keeps polling */
-#define PARK_MIN_NS 100000
-#define PARK_MAX_NS 1000000
+#define PASS_EVENTS  32
+#define LEASE_RUN    64 /* polls without an arm that show a program that keeps polling */
+#define WATCH_PASSES 4  /* between two looks make it needless to watch the sockets */
+#define PARK_PASSES  8  /* between two looks let the next one be later */
+#define PARK_MIN_NS  100000
+#define PARK_MAX_NS  1000000
+#define LEASE_NS     1000000 /* without a poll, then the lease ends */
+#define HOT_TRIES    64      /* without a byte, then a hot source is hot no more */
+#define HOT_ONLY     8       /* of them, one looks at all sources */
 
 static struct {
     struct lock lock;
@@ -23,13 +27,17 @@ static struct {
     int kick;           /* eventfd, readable while kicked */
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     bool watched;       /* sockets is switched on in wait_set; under lock */
-    unsigned getters;   /* threads blocked on the sockets; under lock */
+    bool relieved;      /* pollers run the sockets often enough; under lock */
+    unsigned getters;   /* threads that wait on the sockets; under lock */
     pthread_t thread;
-    struct iw_dirty *_Atomic dirty;
-    atomic_uint dirty_runs; /* threads that are at it */
     atomic_bool frozen;
-    _Alignas(64) atomic_uint polls; /* moved by pollers, plain stores */
-    _Alignas(64) atomic_bool leased;
+    /* Hints between pollers and the thread. Pollers store only what changes something, so that
+     * many of them share the line. */
+    _Alignas(64) atomic_uint polls; /* since the last look, saturated */
+    atomic_uint passes;             /* of them on an empty CQ, saturated */
+    atomic_bool leased;
+    atomic_bool deferring; /* dirty work was left to pollers since the last look */
+    atomic_bool near;      /* the next look is at most PARK_MIN_NS away */
 } engine = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
 
 int iw_engine_sockets(void)
@@ -49,79 +57,97 @@ void iw_engine_kick(void)
         iw_eventfd_raise(engine.kick);
 }
 
-/* ---- dirty work ---- */
+/* ---- passes ---- */
 
-void iw_dirty_push(struct iw_dirty *d)
+/** What a pass found: how many sources were ready, and the last of them that moved bytes. */
+struct found {
+    long ready;
+    uint64_t moved;
+};
+
+/** Runs every source that is ready now. */
+static struct found pass(void)
 {
-    if (atomic_exchange_explicit(&d->queued, true, memory_order_acq_rel))
+    struct epoll_event ev[PASS_EVENTS];
+    struct found f = {.ready = sys_epoll_look(engine.sockets, ev, PASS_EVENTS)};
+    for (long i = 0; i < f.ready; i++)
+        if (iw_source_run(ev[i].data.u64, ev[i].events))
+            f.moved = ev[i].data.u64;
+    return f;
+}
+
+static uint32_t get(const _Atomic uint32_t *hint)
+{
+    return atomic_load_explicit(hint, memory_order_relaxed);
+}
+
+static void put(_Atomic uint32_t *hint, uint32_t value)
+{
+    atomic_store_explicit(hint, value, memory_order_relaxed);
+}
+
+static void count(atomic_uint *n)
+{
+    uint32_t now = get(n);
+    if (now < PARK_PASSES)
+        put(n, now + 1);
+}
+
+static void set(atomic_bool *flag)
+{
+    if (!atomic_load_explicit(flag, memory_order_relaxed))
+        atomic_store(flag, true);
+}
+
+/** Runs the source that had something at the last poll. @return whether that was all to do */
+static bool run_hot(struct iw_poller *p)
+{
+    uint32_t tries = get(&p->tries);
+    if (tries == 0)
+        return false;
+    bool moved = iw_source_run(atomic_load_explicit(&p->hot, memory_order_relaxed), 0);
+    put(&p->tries, moved ? HOT_TRIES : tries - 1);
+    return moved || tries % HOT_ONLY;
+}
+
+/** A source is hot that alone was ready. */
+static void find_hot(struct iw_poller *p, const struct found *f)
+{
+    if (f->ready <= 0 || (f->ready == 1 && !f->moved))
         return;
-    struct iw_dirty *head = atomic_load_explicit(&engine.dirty, memory_order_relaxed);
-    do
-        d->next = head;
-    while (!atomic_compare_exchange_weak(&engine.dirty, &head, d));
-    /* With the lease gone meanwhile the thread may sleep for ever. */
-    if (!atomic_load(&engine.leased))
+    atomic_store_explicit(&p->hot, f->moved, memory_order_relaxed);
+    put(&p->tries, f->ready == 1 ? HOT_TRIES : 0);
+}
+
+void iw_engine_polled(struct iw_poller *p)
+{
+    count(&engine.polls);
+    if (atomic_load_explicit(&engine.leased, memory_order_relaxed))
+        return;
+    uint32_t run = get(&p->run) + 1;
+    put(&p->run, run < LEASE_RUN ? run : 0);
+    if (run == LEASE_RUN)
         iw_engine_kick();
 }
 
-static bool dirty_any(void)
-{
-    return atomic_load(&engine.dirty) != NULL;
-}
-
-static void dirty_run(void)
-{
-    if (!dirty_any())
-        return;
-    atomic_fetch_add(&engine.dirty_runs, 1);
-    struct iw_dirty *d = NULL;
-    if (!iw_engine_frozen())
-        d = atomic_exchange_explicit(&engine.dirty, NULL, memory_order_acquire);
-    while (d) {
-        struct iw_dirty *next = d->next;
-        atomic_fetch_add(&d->running, 1);
-        atomic_store(&d->queued, false);
-        d->run(d);
-        atomic_fetch_sub(&d->running, 1);
-        d = next;
-    }
-    atomic_fetch_sub(&engine.dirty_runs, 1);
-}
-
-void iw_dirty_wait(struct iw_dirty *d)
-{
-    while (atomic_load(&d->queued) || atomic_load(&d->running)) {
-        dirty_run();
-        sched_yield();
-    }
-}
-
-/* ---- passes ---- */
-
-/** Runs every source that is ready now. @return how many were */
-static int pass(void)
-{
-    struct epoll_event ev[PASS_EVENTS];
-    long n = sys_epoll_look(engine.sockets, ev, PASS_EVENTS);
-    for (long i = 0; i < n; i++)
-        iw_source_run(&ev[i]);
-    return n > 0 ? (int)n : 0;
-}
-
-bool iw_engine_leased(void)
-{
-    return atomic_load(&engine.leased);
-}
-
-void iw_engine_poll(unsigned empty_run)
+void iw_engine_poll(struct iw_poller *p)
 {
     if (!__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))
         return;
-    if (empty_run >= LEASE_RUN)
-        atomic_store_explicit(&engine.polls,
-                              atomic_load_explicit(&engine.polls, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
-    dirty_run();
+    put(&p->passes, get(&p->passes) + 1);
+    count(&engine.passes);
+    iw_dirty_run();
+    if (run_hot(p))
+        return;
+    struct found f = pass();
+    find_hot(p, &f);
+}
+
+void iw_engine_pass(void)
+{
+    if (!__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))
+        return;
+    iw_dirty_run();
     pass();
 }
 
@@ -133,15 +159,35 @@ void iw_engine_poll_within(int64_t ns)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     sys_wait_fd(engine.sockets, ns);
     pthread_setcancelstate(state, NULL);
-    iw_engine_poll(0);
+    iw_engine_pass();
 }
 
-void iw_engine_arm(void)
+/* ---- the lease ---- */
+
+static __thread bool is_engine;
+
+bool iw_engine_leased(void)
+{
+    return atomic_load_explicit(&engine.leased, memory_order_relaxed) && !is_engine;
+}
+
+void iw_engine_look_soon(void)
+{
+    set(&engine.deferring);
+    /* With the lease gone meanwhile the thread may sleep for ever. */
+    if (!atomic_load(&engine.leased) || !atomic_load(&engine.near))
+        iw_engine_kick();
+}
+
+void iw_engine_arm(struct iw_poller *p)
 {
     if (!__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))
         return;
-    dirty_run();
-    if (atomic_exchange(&engine.leased, false))
+    if (p)
+        put(&p->run, 0);
+    iw_dirty_run();
+    put(&engine.polls, 0);
+    if (atomic_load(&engine.leased) && atomic_exchange(&engine.leased, false))
         iw_engine_kick();
 }
 
@@ -150,7 +196,7 @@ void iw_engine_arm(void)
 static void watch_locked(void)
 {
     assert_held(&engine.lock);
-    bool on = engine.getters == 0 && !atomic_load(&engine.leased);
+    bool on = engine.getters == 0 && !engine.relieved;
     if (on == engine.watched)
         return;
     engine.watched = on;
@@ -181,7 +227,7 @@ static bool spin(int fd)
     uint64_t end = iw_now() + us * 1000u;
     unsigned turns = 0;
     do {
-        if ((pass() || turns++ % 8 == 0) && sys_wait_fd(fd, 0) > 0)
+        if ((pass().ready > 0 || turns++ % 8 == 0) && sys_wait_fd(fd, 0) > 0)
             return true;
     } while (iw_now() < end);
     return false;
@@ -212,12 +258,12 @@ static int block_passes(int fd)
     return r < 0 ? r : 0;
 }
 
-static int block(int fd)
+static int wait_on_sockets(int fd)
 {
     int r;
     getter_count(1);
     pthread_cleanup_push(getter_leave, NULL);
-    r = block_passes(fd);
+    r = spin(fd) ? 0 : block_passes(fd);
     pthread_cleanup_pop(1);
     return r;
 }
@@ -228,24 +274,15 @@ int iw_engine_wait(int fd)
     if (r)
         return -r;
     int state, saved = errno;
-    iw_engine_arm();
+    iw_engine_arm(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    r = spin(fd) ? 0 : block(fd);
+    r = wait_on_sockets(fd);
     pthread_setcancelstate(state, &state);
     errno = saved;
     return r;
 }
 
 /* ---- the thread ---- */
-
-/** Whether pollers were at it since the last look. */
-static bool lease_renewed(unsigned *seen)
-{
-    unsigned now = atomic_load_explicit(&engine.polls, memory_order_relaxed);
-    bool moved = now != *seen;
-    *seen = now;
-    return moved;
-}
 
 /** Each time that kicked is set has its one write: it is read before kicked can be set again. */
 static void take_kick(void)
@@ -256,40 +293,60 @@ static void take_kick(void)
     atomic_exchange(&engine.kicked, false);
 }
 
+/** What the thread knows of pollers. Times are of iw_now(). */
+struct watch {
+    int64_t park;    /* ns from one look to the next, while leased */
+    uint64_t look;   /* when the next is due */
+    uint64_t polled; /* the last look that found a poll */
+};
+
+/** Judges by what pollers did since the last look whether they hold a lease. */
+static void look(struct watch *w, uint64_t now)
+{
+    unsigned polls = atomic_exchange(&engine.polls, 0), passes = atomic_exchange(&engine.passes, 0);
+    bool busy = atomic_exchange(&engine.deferring, false) || passes < PARK_PASSES;
+    lock_get(&engine.lock);
+    bool leased =
+        atomic_load(&engine.leased) ? polls || now - w->polled < LEASE_NS : polls == PARK_PASSES;
+    if (polls)
+        w->polled = now;
+    w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
+    w->look = now + (uint64_t)w->park;
+    engine.relieved = leased && passes >= WATCH_PASSES;
+    atomic_store(&engine.near, w->park == PARK_MIN_NS);
+    atomic_store(&engine.leased, leased);
+    watch_locked();
+    lock_put(&engine.lock);
+    if (!leased || passes == 0)
+        iw_dirty_run();
+}
+
+/** @return ns until the thread has to look again, -1: when it is kicked or a socket is ready */
+static int64_t watch_pollers(struct watch *w)
+{
+    uint64_t now = iw_now();
+    if (!atomic_load(&engine.leased) || now >= w->look) {
+        look(w, now);
+    } else if (atomic_load(&engine.deferring) && w->look - now > PARK_MIN_NS) {
+        w->look = now + PARK_MIN_NS;
+        atomic_store(&engine.near, true);
+    }
+    return atomic_load(&engine.leased) ? (int64_t)(w->look - now) : -1;
+}
+
 static void *engine_main(void *arg)
 {
+    struct watch w = {.park = PARK_MIN_NS};
     (void)arg;
-    unsigned seen = 0;
-    int64_t park = PARK_MIN_NS;
-    bool was_ready = false;
 
+    is_engine = true;
     pthread_setname_np(pthread_self(), "anywarp");
     for (;;) {
         take_kick();
-        int64_t rest = iw_timers_run();
-        bool leased = lease_renewed(&seen);
-        bool ready = leased && sys_wait_fd(engine.sockets, 0) > 0;
-        if (ready && was_ready)
-            leased = false; /* the pollers do not keep up */
-        was_ready = ready;
-        lock_get(&engine.lock);
-        atomic_store(&engine.leased, leased);
-        watch_locked();
-        lock_put(&engine.lock);
-        if (!leased) {
-            dirty_run();
-            if (ready)
-                pass();
-            park = PARK_MIN_NS;
-        } else {
-            park = ready || dirty_any() ? PARK_MIN_NS : park < PARK_MAX_NS ? park * 2 : PARK_MAX_NS;
-            if (rest < 0 || rest > park)
-                rest = park;
-        }
-        if (sys_wait_fd(engine.wait_set, rest) > 0 && !leased)
+        int64_t timers = iw_timers_run(), pollers = watch_pollers(&w);
+        bool earlier = pollers >= 0 && (timers < 0 || pollers < timers);
+        if (sys_wait_fd(engine.wait_set, earlier ? pollers : timers) > 0)
             pass();
-        else if (leased)
-            dirty_run();
     }
     return NULL;
 }
@@ -356,8 +413,7 @@ int iw_engine_start(void)
 void iw_engine_freeze(void)
 {
     atomic_store(&engine.frozen, true);
-    while (atomic_load(&engine.dirty_runs))
-        sched_yield();
+    iw_dirty_wait_all();
     iw_sources_wait();
     iw_timers_wait();
 }
@@ -379,8 +435,8 @@ static void forget_parent_locked(void)
     engine.getters = 0;
     atomic_store(&engine.kicked, false);
     atomic_store(&engine.leased, false);
-    atomic_store(&engine.dirty, NULL);
-    atomic_store(&engine.dirty_runs, 0);
+    engine.relieved = false;
+    iw_dirty_forget();
     __atomic_store_n(&engine.started, false, __ATOMIC_RELEASE);
 }
 

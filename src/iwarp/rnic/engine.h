@@ -9,14 +9,18 @@
  *   getters  (ibv_get_cq_event, blocked)         iw_engine_wait()
  *   the engine thread, when neither is there.
  *
- * The thread sleeps in an epoll set of its own, which holds the first one. A blocked getter
- * switches that entry off while it waits (iw_engine_wait), so that a packet wakes one thread only.
- * While pollers keep at it they hold a lease: the thread switches the entry off itself and looks at
- * a counter on a timer of 100 us, doubling to 1 ms; a socket that is ready at two looks running
- * ends the lease. Sockets, listeners and timers of a process that sleeps cost nothing.
+ * The thread sleeps in an epoll set of its own, which holds the first one. A getter switches that
+ * entry off while it waits (iw_engine_wait), so that a packet wakes one thread only. While programs
+ * keep polling they hold a lease: the thread looks at what they do on a timer of 100 us, doubling
+ * to 1 ms, and switches the entry off itself if they make passes enough. Sockets, listeners and
+ * timers of a process that sleeps cost nothing.
+ *
+ * A poller remembers the source that had something for it last: that is tried before all sources
+ * are looked at, for as long as it is likely to be the next one, too.
  *
  * Posted work that was not transmitted at once is on the dirty stack, a lock-free list that any
- * pass takes as a whole; the thread takes it at the latest 100 us later.
+ * pass takes as a whole. It only grows under a lease, and the thread takes it when pollers have
+ * made no pass between two looks, which then are 100 us apart.
  *
  * Locks: engine.lock (timers, start, the switch) is a leaf. Sources are called without locks.
  */
@@ -38,13 +42,17 @@ struct iw_source {
     int fd;
     uint32_t events; /* EPOLL* bits asked for */
     uint32_t slot;   /* in the table that epoll data indexes; 0: not added */
-    /** Something is ready. May run in several threads at once. */
-    void (*ready)(struct iw_source *s, uint32_t events);
+    /**
+     * Something is ready; or, with no events, may be: then only a connection looks. May run in
+     * several threads at once.
+     * @return whether bytes moved
+     */
+    bool (*ready)(struct iw_source *s, uint32_t events);
 };
 
 /** @return 0, ENOMEM, ENOSPC, or an errno of epoll or of the thread's start */
 int iw_source_add(struct iw_source *s, int fd, uint32_t events,
-                  void (*ready)(struct iw_source *, uint32_t));
+                  bool (*ready)(struct iw_source *, uint32_t));
 
 /** Changes the events asked for. Legal inside ready(). */
 void iw_source_want(struct iw_source *s, uint32_t events);
@@ -77,19 +85,31 @@ struct iw_dirty {
     void (*run)(struct iw_dirty *d);
 };
 
-/** Queues; nothing if it is queued already. The engine runs it within 100 us if no pass does. */
+/** Queues; nothing if it is queued already. The engine runs it within 200 us if no pass does. */
 void iw_dirty_push(struct iw_dirty *d);
 /** Waits until @p d is neither queued nor running; passes run meanwhile. */
 void iw_dirty_wait(struct iw_dirty *d);
 
-/** Whether pollers hold a lease: then posted work may wait for their next empty poll. */
-bool iw_engine_leased(void);
+/** What a CQ that is polled knows; hints, without a lock. */
+struct iw_poller {
+    _Atomic uint64_t hot;    /* the source that had something at the last poll */
+    _Atomic uint32_t tries;  /* of it that are left, 0: none is hot */
+    _Atomic uint32_t passes; /* that empty polls made; free-running */
+    _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */
+};
 
 /**
- * One pass on behalf of a poller whose CQ was empty @p empty_run times in a row; runs the dirty
- * stack first. Runs of at least 8 renew the lease.
+ * Whether programs keep polling: then work may be left to their next empty poll. The thread itself
+ * leaves nothing to them.
  */
-void iw_engine_poll(unsigned empty_run);
+bool iw_engine_leased(void);
+
+/** Counts one poll of the CQ. */
+void iw_engine_polled(struct iw_poller *p);
+/** Makes progress on behalf of a poller whose CQ is empty; first the dirty stack. */
+void iw_engine_poll(struct iw_poller *p);
+/** Makes progress for anybody else. */
+void iw_engine_pass(void);
 
 /**
  * Sleeps until a source is ready, at most @p ns, then one pass: for a caller that waits for what
@@ -97,8 +117,11 @@ void iw_engine_poll(unsigned empty_run);
  */
 void iw_engine_poll_within(int64_t ns);
 
-/** The program will sleep or wait elsewhere: ends the lease, runs the dirty stack. */
-void iw_engine_arm(void);
+/**
+ * The program will sleep or wait elsewhere: ends the lease, runs the dirty stack.
+ * @param p  the CQ that it arms, NULL if it is none
+ */
+void iw_engine_arm(struct iw_poller *p);
 
 /**
  * Waits until @p fd (an event descriptor) is readable, doing the process's progress meanwhile:

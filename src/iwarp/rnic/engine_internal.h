@@ -13,8 +13,22 @@
 int iw_engine_sockets(void);
 /** Makes the thread look again: a timer is due earlier than it knows, or a lease ended. */
 void iw_engine_kick(void);
-/** Runs the source of one epoll event. @return whether there was one */
-bool iw_source_run(const struct epoll_event *ev);
+/** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
+void iw_engine_look_soon(void);
+/**
+ * Runs the source that epoll names by @p key.
+ * @param events  that are ready; 0: it is not known whether any is
+ * @return whether bytes moved
+ */
+bool iw_source_run(uint64_t key, uint32_t events);
+/** Whether there is dirty work; a hint. */
+bool iw_dirty_any(void);
+/** Does what there is. */
+void iw_dirty_run(void);
+/** Waits until no thread is at it. */
+void iw_dirty_wait_all(void);
+/** The child of a fork(): what was there is the parent's. */
+void iw_dirty_forget(void);
 /** Runs the timers that are due. @return ns until the next one, -1 if there is none */
 int64_t iw_timers_run(void);
 

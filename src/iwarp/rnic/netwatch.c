@@ -36,7 +36,7 @@ static int drain(int fd)
     }
 }
 
-static void on_message(struct iw_source *s, uint32_t events)
+static bool on_message(struct iw_source *s, uint32_t events)
 {
     (void)events;
     int r = drain(s->fd);
@@ -45,13 +45,14 @@ static void on_message(struct iw_source *s, uint32_t events)
         iw_source_del(s);
     }
     if (r == 0)
-        return; /* another thread took it */
+        return false; /* another thread took it */
     lock_get(&net.lock);
     list_for_each (l, &net.watches) {
         struct iw_netwatch *w = container_of(l, struct iw_netwatch, link);
         w->changed(w);
     }
     lock_put(&net.lock);
+    return false;
 }
 
 /** @return a descriptor, or -errno */

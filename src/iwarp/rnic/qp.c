@@ -121,19 +121,6 @@ static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
     return a->srq && a->srq->context != pd->pub.context ? EINVAL : 0;
 }
 
-static void run_dirty(struct iw_dirty *d)
-{
-    struct iw_qp *qp = container_of(d, struct iw_qp, dirty);
-    struct iw_wakes w = {0};
-    lock_get(&qp->sq_lock);
-    iw_qp_transmit_locked(qp, &w);
-    bool settle = qp->error && !qp->flushed;
-    lock_put(&qp->sq_lock);
-    if (settle)
-        iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
-}
-
 static void cq_use(struct iw_cq *cq, int by)
 {
     if (cq)
@@ -223,7 +210,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
     list_init(&qp->rq_link);
     qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
-    qp->dirty.run = run_dirty;
+    qp->dirty.run = iw_sq_run_dirty;
     lock_init(&qp->build_lock);
     lock_init_in(&qp->rx_lock, &rx_locks);
     lock_init_in(&qp->sq_lock, &sq_locks);

@@ -215,8 +215,11 @@ struct iw_qp {
     struct iwc_tx tx;
     struct iwc_batch *batch; /* only while something is unsent */
     uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
-    uint64_t unflushed;      /* payload bytes posted since the last transmission */
-    bool tx_blocked;         /* TCP is full: EPOLLOUT is asked for */
+    uint64_t unflushed;      /* weight of what was posted since the last transmission */
+    uint32_t passes;         /* of the CQs, when something was posted or transmitted last */
+    atomic_bool heard;       /* bytes came in since something was posted; a hint */
+    bool tx_blocked;         /* TCP is full */
+    uint8_t retries;         /* left to pollers while it is; 0: EPOLLOUT is asked for */
     bool rx_paused;          /* EPOLLIN is not asked for */
     bool tx_hold;            /* responder before the first FPDU: nothing may be sent */
     uint8_t rtr;             /* MPA_RTR_* to send before anything else */

@@ -238,7 +238,7 @@ void iw_qp_want_locked(struct iw_qp *qp)
     uint32_t events = 0;
     if (!qp->rx_paused)
         events |= EPOLLIN | EPOLLRDHUP;
-    if (qp->tx_blocked)
+    if (qp->tx_blocked && !qp->retries)
         events |= EPOLLOUT;
     iw_source_want(qp->source, events);
 }

@@ -49,8 +49,11 @@ void iw_qp_release(struct iw_qp *qp);
  */
 bool iw_qp_nudge(struct iw_qp *qp);
 
-/** The stream is readable, writable or gone: the ready() of a connection. */
-void iw_qp_ready(struct iw_qp *qp, uint32_t events);
+/**
+ * The stream is readable, writable or gone, or may be any of it: the ready() of a connection.
+ * @return whether bytes moved
+ */
+bool iw_qp_ready(struct iw_qp *qp, uint32_t events);
 
 /** Begins a graceful close, or moves a connected QP to error and closes. */
 void iw_qp_close(struct iw_qp *qp, bool abrupt);

@@ -214,16 +214,17 @@ static void stream_ended(struct iw_qp *qp, ssize_t n)
     lock_put(&qp->sq_lock);
 }
 
-static void receive(struct iw_qp *qp, uint32_t events)
+/** @return whether bytes came in */
+static bool receive(struct iw_qp *qp, uint32_t events)
 {
     bool over = atomic_load(&qp->over);
     if (qp->paused && !over) {
         if (events & (EPOLLERR | EPOLLHUP))
             stream_ended(qp, -ECONNRESET);
-        return;
+        return false;
     }
     if (!staging_take(qp))
-        return;
+        return false;
     if (over)
         qp->staged = qp->staged_at = 0;
     uint32_t end = qp->staged_at + qp->staged;
@@ -231,11 +232,13 @@ static void receive(struct iw_qp *qp, uint32_t events)
                      : qp->stream->ops->recv(qp->stream, qp->staging + end, IW_STAGING_BYTES - end);
     if (n > 0 && !over) {
         qp->staged += (uint32_t)n;
+        atomic_store_explicit(&qp->heard, true, memory_order_relaxed);
         consume(qp);
     } else if (n <= 0 && n != -EAGAIN) {
         stream_ended(qp, n);
     }
     staging_release(qp);
+    return n > 0;
 }
 
 void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len)
@@ -290,21 +293,30 @@ void iw_rx_fini(struct iw_qp *qp)
     staging_release(qp);
 }
 
-void iw_qp_ready(struct iw_qp *qp, uint32_t events)
+/** Sends what waited for TCP. @return whether bytes went out */
+static bool send_rest(struct iw_qp *qp)
 {
-    if (events & EPOLLOUT) {
-        struct iw_wakes w = {0};
-        lock_get(&qp->sq_lock);
-        iw_qp_transmit_locked(qp, &w);
-        bool settle = qp->error && !qp->flushed;
-        lock_put(&qp->sq_lock);
-        if (settle)
-            iw_qp_settle(qp, &w);
-        iw_wakes_fire(&w);
-    }
-    if (!(events & ~(uint32_t)EPOLLOUT) || !lock_try(&qp->rx_lock))
-        return;
+    struct iw_wakes w = {0};
+    lock_get(&qp->sq_lock);
+    uint64_t before = qp->tx.sent_pos;
+    iw_qp_transmit_locked(qp, &w);
+    bool moved = qp->tx.sent_pos != before, settle = qp->error && !qp->flushed;
+    lock_put(&qp->sq_lock);
+    if (settle)
+        iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+    return moved;
+}
+
+bool iw_qp_ready(struct iw_qp *qp, uint32_t events)
+{
+    bool moved = false;
+    if (events & EPOLLOUT)
+        moved = send_rest(qp);
+    if (events == EPOLLOUT || !lock_try(&qp->rx_lock))
+        return moved;
     if (qp->stream)
-        receive(qp, events);
+        moved |= receive(qp, events);
     iw_rx_leave(qp);
+    return moved;
 }

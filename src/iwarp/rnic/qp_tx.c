@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define BATCHES_MAX   8           /* a call; the rest is left to the next pass */
+#define RETRIES       64          /* of pollers without a byte sent, then epoll tells */
 #define MSS_CHECK_MAX (16u << 20) /* bytes between two looks at the segment size */
 
 /** Resolves the payload of a Send or Write. @return IW_OK or LOCAL_PROT */
@@ -269,6 +270,23 @@ void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
         iw_qp_lost_locked(qp, 0, w);
 }
 
+/**
+ * TCP is full. It has room long before it says so: pollers try again, for as long as it takes bytes
+ * now and then.
+ */
+static void leave_to_pollers_locked(struct iw_qp *qp, bool moved)
+{
+    assert_held(&qp->sq_lock);
+    if (moved)
+        qp->retries = RETRIES;
+    else if (qp->retries)
+        qp->retries--;
+    if (!iw_engine_leased())
+        qp->retries = 0;
+    if (qp->retries)
+        iw_dirty_push(&qp->dirty);
+}
+
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->sq_lock);
@@ -276,6 +294,7 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
         return;
     enum iw_err err = IW_OK;
     bool kept = qp->batch != NULL, more = false;
+    uint64_t before = qp->tx.sent_pos;
     int r = 0;
     for (int n = 0; r == 0; n++) {
         if (n == BATCHES_MAX) {
@@ -317,7 +336,9 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
         iw_qp_fail_locked(qp, err, NULL, 0, w);
     qp->unflushed = 0;
     qp->tx_blocked = r == -EAGAIN;
-    if (!qp->tx_blocked)
+    if (qp->tx_blocked)
+        leave_to_pollers_locked(qp, qp->tx.sent_pos != before);
+    else
         release_batch_locked(qp);
     if (r < 0 && r != -EAGAIN)
         iw_qp_lost_locked(qp, r, w);

@@ -14,12 +14,20 @@
 #define CHUNK_SLOTS 1024
 #define CHUNKS      1024
 
+/*
+ * Generation << 32 | WAITED | pins. A pin is one ready() that runs; it is only taken in the
+ * generation that the event names, and a source is only removed under the next one.
+ */
+#define PIN        1u
+#define PINS       0x7fffffffu
+#define WAITED     0x80000000u /* the next to unpin wakes */
+#define GENERATION (1ull << 32)
+
 struct slot {
-    struct lock lock;
+    _Atomic uint64_t word;
+    struct iw_source *source; /* constant while pinned; NULL: free */
+    struct lock lock;         /* changes of source, and waiting for pins */
     pthread_cond_t idle;      /* pins went down */
-    struct iw_source *source; /* NULL: free */
-    uint32_t generation;
-    uint32_t pins; /* ready() calls that run */
     uint32_t next_free;
 };
 
@@ -94,12 +102,12 @@ static struct epoll_event slot_event(uint32_t i, uint32_t events)
 {
     return (struct epoll_event){
         .events = events,
-        .data.u64 = (uint64_t)slot_at(i)->generation << 32 | i,
+        .data.u64 = (atomic_load(&slot_at(i)->word) & ~(GENERATION - 1)) | i,
     };
 }
 
 int iw_source_add(struct iw_source *s, int fd, uint32_t events,
-                  void (*ready)(struct iw_source *, uint32_t))
+                  bool (*ready)(struct iw_source *, uint32_t))
 {
     int r = iw_engine_start();
     if (r)
@@ -120,7 +128,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     if (r < 0) {
         lock_get(&slot->lock);
         slot->source = NULL;
-        slot->generation++;
+        atomic_fetch_add(&slot->word, GENERATION);
         lock_put(&slot->lock);
         __atomic_store_n(&s->slot, 0, __ATOMIC_RELEASE);
         slot_give(i);
@@ -147,7 +155,7 @@ static void wait_unpinned(struct slot *slot, uint32_t i)
 {
     assert_held(&slot->lock);
     uint32_t own = own_pins(i);
-    while (slot->pins > own)
+    while ((atomic_fetch_or(&slot->word, WAITED) & PINS) > own)
         lock_wait(&slot->lock, &slot->idle);
 }
 
@@ -159,35 +167,49 @@ void iw_source_del(struct iw_source *s)
     struct slot *slot = slot_at(i);
     lock_get(&slot->lock);
     sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
-    slot->source = NULL;
-    slot->generation++;
+    atomic_fetch_add(&slot->word, GENERATION);
     wait_unpinned(slot, i);
+    slot->source = NULL;
     lock_put(&slot->lock);
     slot_give(i);
 }
 
-bool iw_source_run(const struct epoll_event *ev)
+/** @return whether the slot still is of generation @p generation; then unpin() is due */
+static bool pin(struct slot *slot, uint32_t generation)
 {
-    uint32_t i = (uint32_t)ev->data.u64, generation = ev->data.u64 >> 32;
-    struct slot *slot = slot_at(i);
+    uint64_t w = atomic_load(&slot->word);
+    do
+        if ((uint32_t)(w >> 32) != generation)
+            return false;
+    while (!atomic_compare_exchange_weak(&slot->word, &w, w + PIN));
+    return true;
+}
+
+static void unpin(struct slot *slot)
+{
+    if (!(atomic_fetch_sub(&slot->word, PIN) & WAITED))
+        return;
     lock_get(&slot->lock);
-    struct iw_source *s = slot->generation == generation ? slot->source : NULL;
-    if (s && iw_engine_frozen())
-        s = NULL; /* it will be ready at the next look, too */
-    if (s)
-        slot->pins++;
-    lock_put(&slot->lock);
-    if (!s)
-        return false;
-    struct running here = {.outer = running, .slot = i};
-    running = &here;
-    s->ready(s, ev->events);
-    running = here.outer;
-    lock_get(&slot->lock);
-    slot->pins--;
+    atomic_fetch_and(&slot->word, ~(uint64_t)WAITED); /* who waits on sets it again */
     pthread_cond_broadcast(&slot->idle);
     lock_put(&slot->lock);
-    return true;
+}
+
+bool iw_source_run(uint64_t key, uint32_t events)
+{
+    uint32_t i = (uint32_t)key;
+    struct slot *slot = slot_at(i);
+    if (!pin(slot, (uint32_t)(key >> 32)))
+        return false;
+    bool moved = false;
+    if (!iw_engine_frozen()) { /* else it will be ready at the next look, too */
+        struct running here = {.outer = running, .slot = i};
+        running = &here;
+        moved = slot->source->ready(slot->source, events);
+        running = here.outer;
+    }
+    unpin(slot);
+    return moved;
 }
 
 /* ---- fork ---- */
@@ -227,7 +249,7 @@ void iw_source_fork(enum fork_step step)
         struct slot *slot = slot_at(i);
         lock_init(&slot->lock);
         pthread_cond_init(&slot->idle, NULL);
-        slot->pins = 0;
+        atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
     }
     lock_fork(&table.lock, step);
 }

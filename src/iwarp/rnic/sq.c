@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNFLUSHED_MAX 65536 /* payload that may wait for a poll */
+/* What may wait for a poll: its bytes, and for each work request what else it costs. */
+#define UNFLUSHED_MAX IWC_BATCH_LIMIT
+#define WR_WEIGHT     256
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -180,14 +182,50 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
     for (int k = 0; k < nsge; k++)
         iw_sq_sge(sq, i)[k] = wr->sg_list[k];
     sq->tail++;
-    qp->unflushed += len;
+    qp->unflushed += len + WR_WEIGHT;
     return 0;
 }
 
-/** Whether what was posted may wait for a poller's next empty poll. */
-static bool may_wait(struct iw_qp *qp)
+/* ---- when it goes out ---- */
+
+/** A number that changes when a poll finds a CQ of the QP empty. */
+static uint32_t passes(const struct iw_qp *qp)
 {
-    return iw_engine_leased() && qp->unflushed < UNFLUSHED_MAX &&
+    uint32_t n = 0;
+    if (qp->send_cq)
+        n += atomic_load_explicit(&qp->send_cq->poller.passes, memory_order_relaxed);
+    if (qp->recv_cq)
+        n += atomic_load_explicit(&qp->recv_cq->poller.passes, memory_order_relaxed);
+    return n;
+}
+
+void iw_sq_run_dirty(struct iw_dirty *d)
+{
+    struct iw_qp *qp = container_of(d, struct iw_qp, dirty);
+    struct iw_wakes w = {0};
+    lock_get(&qp->sq_lock);
+    iw_qp_transmit_locked(qp, &w);
+    qp->passes = passes(qp);
+    bool settle = qp->error && !qp->flushed;
+    lock_put(&qp->sq_lock);
+    if (settle)
+        iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+}
+
+/**
+ * Whether what was posted may wait for a poller's next empty poll. Not the first after the peer was
+ * heard or looked for in vain: it may be the one that waits now.
+ */
+static bool may_wait_locked(struct iw_qp *qp)
+{
+    uint32_t before = qp->passes;
+    bool heard = atomic_load_explicit(&qp->heard, memory_order_relaxed);
+    assert_held(&qp->sq_lock);
+    if (heard)
+        atomic_store_explicit(&qp->heard, false, memory_order_relaxed);
+    qp->passes = passes(qp);
+    return !heard && qp->passes == before && iw_engine_leased() && qp->unflushed < UNFLUSHED_MAX &&
            !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
            !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
 }
@@ -227,7 +265,7 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
         *bad_wr = wr;
     if (qp->flushed)
         iw_sq_flush_locked(qp, &wakes);
-    else if (qp->linked && may_wait(qp))
+    else if (qp->linked && may_wait_locked(qp))
         later = true;
     else
         iw_qp_transmit_locked(qp, &wakes);

@@ -16,6 +16,9 @@ enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e);
 /** Whether it waits for a response: a read or an atomic. */
 bool iw_sqe_is_request(const struct iw_sqe *e);
 
+/** Transmits what waited for a poll: run() of qp->dirty. */
+void iw_sq_run_dirty(struct iw_dirty *d);
+
 /** Whether it puts nothing on the wire: a local invalidate or a bind. */
 bool iw_sqe_is_local(const struct iw_sqe *e);
 

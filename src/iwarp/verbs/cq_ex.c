@@ -25,13 +25,11 @@ static int advance(struct iw_cq *cq)
 {
     bool over = atomic_load(&cq->overrun); /* before the looks: what was added earlier is seen */
     bool got = iw_cq_take_one(cq, &cq->current);
-    unsigned run = 0;
+    iw_engine_polled(&cq->poller);
     if (!got) {
-        run = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
-        iw_engine_poll(run);
+        iw_engine_poll(&cq->poller);
         got = iw_cq_take_one(cq, &cq->current);
     }
-    __atomic_store_n(&cq->empty_polls, got ? 0 : run, __ATOMIC_RELAXED);
     if (!got)
         return over ? EIO : ENOENT;
     cq->pub_ex.status = cq->current.wc.status;

@@ -35,7 +35,7 @@ static struct iw_cq *next_event(struct iw_channel *ch)
     struct iw_cq *cq;
     while (!(cq = iw_channel_take(ch))) {
         if (iw_eventfd_nonblocking(fd)) {
-            iw_engine_poll(0);
+            iw_engine_pass();
             cq = iw_channel_take(ch);
             return cq ? cq : null_errno(EAGAIN);
         }

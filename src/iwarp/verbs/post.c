@@ -23,19 +23,16 @@ int op_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
     if (n <= 0)
         return n < 0 ? -EINVAL : 0;
     int got = iw_cq_take(cq, n, wc);
-    unsigned run = 0;
-    if (got == 0) {
-        run = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
-        iw_engine_poll(run);
-        got = iw_cq_take(cq, n, wc);
-    }
-    __atomic_store_n(&cq->empty_polls, got ? 0 : run, __ATOMIC_RELAXED);
-    return got;
+    iw_engine_polled(&cq->poller);
+    if (got)
+        return got;
+    iw_engine_poll(&cq->poller);
+    return iw_cq_take(cq, n, wc);
 }
 
 int op_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-    iw_engine_arm();
+    iw_engine_arm(&iw_cq(cq)->poller);
     iw_cq_arm(iw_cq(cq), solicited_only != 0);
     return 0;
 }

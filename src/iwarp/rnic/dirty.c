@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The stack of work that somebody has to do soon: lock-free, taken as a whole. */
+#include "rnic/engine_internal.h"
+
+#include <sched.h>
+
+static struct {
+    struct iw_dirty *_Atomic top;
+    atomic_uint runs; /* threads that are at it */
+} dirty;
+
+bool iw_dirty_any(void)
+{
+    return atomic_load_explicit(&dirty.top, memory_order_relaxed) != NULL;
+}
+
+void iw_dirty_push(struct iw_dirty *d)
+{
+    if (atomic_exchange_explicit(&d->queued, true, memory_order_acq_rel))
+        return;
+    struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed);
+    do
+        d->next = top;
+    while (!atomic_compare_exchange_weak(&dirty.top, &top, d));
+    iw_engine_look_soon();
+}
+
+void iw_dirty_run(void)
+{
+    if (!iw_dirty_any())
+        return;
+    atomic_fetch_add(&dirty.runs, 1);
+    struct iw_dirty *d = NULL;
+    if (!iw_engine_frozen())
+        d = atomic_exchange_explicit(&dirty.top, NULL, memory_order_acquire);
+    while (d) {
+        struct iw_dirty *next = d->next;
+        atomic_fetch_add(&d->running, 1);
+        atomic_store(&d->queued, false);
+        d->run(d);
+        atomic_fetch_sub(&d->running, 1);
+        d = next;
+    }
+    atomic_fetch_sub(&dirty.runs, 1);
+}
+
+void iw_dirty_wait(struct iw_dirty *d)
+{
+    while (atomic_load(&d->queued) || atomic_load(&d->running)) {
+        iw_dirty_run();
+        sched_yield();
+    }
+}
+
+void iw_dirty_wait_all(void)
+{
+    while (atomic_load(&dirty.runs))
+        sched_yield();
+}
+
+void iw_dirty_forget(void)
+{
+    atomic_store(&dirty.top, NULL);
+    atomic_store(&dirty.runs, 0);
+}
