@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# What is measured, in the order of a round: who, case, bytes, command. Compared things stand beside
+# each other.
+
+# trips SIZE: round trips of a fraction of a second.
+trips()
+{
+    if [ "$1" -le 4096 ]; then echo 30000; elif [ "$1" -le 65536 ]; then echo 8000; else echo 1000; fi
+}
+
+# writes SIZE: as many messages.
+writes()
+{
+    case $1 in
+    64) echo 4000000 ;;
+    1024) echo 1500000 ;;
+    8192) echo 400000 ;;
+    65536) echo 60000 ;;
+    *) echo 4000 ;;
+    esac
+}
+
+# ucx_messages SIZE: as many, of UCX.
+ucx_messages()
+{
+    if [ "$1" -le 8192 ]; then echo 100000; elif [ "$1" -le 65536 ]; then echo 15000; else echo 1500; fi
+}
+
+latency_cases()
+{
+    local size
+    for size in 8 64 512 4096 65536 1048576; do
+        echo "raw poll $size raw raw_pingpong poll $size"
+        echo "anywarp send_lat $size perftest ib_send_lat $size $(trips $size)"
+        echo "ucx tag_lat $size ucx tag_lat $size $(trips $size)"
+        echo "libfabric msg_lat $size fi_msg $size $(trips $size)"
+    done
+    cat <<'END'
+raw poll_again 64 raw raw_pingpong poll 64
+anywarp write_lat 64 perftest ib_write_lat 64 10000
+anywarp read_lat 64 perftest ib_read_lat 64 10000
+raw block 64 raw raw_pingpong block 64
+anywarp send_lat_e_spin0 64 with ANYWARP_SPIN_US=0 perftest ib_send_lat 64 6000 -e
+anywarp send_lat_e 64 perftest ib_send_lat 64 6000 -e
+END
+}
+
+bandwidth_cases()
+{
+    local size
+    for size in 64 1024 8192 65536; do
+        echo "raw stream $size raw raw_stream $size"
+        echo "anywarp write_bw $size perftest ib_write_bw $size $(writes $size)"
+        echo "ucx tag_bw $size ucx tag_bw $size $(ucx_messages $size)"
+    done
+    cat <<END
+raw stream 1048576 raw raw_stream 1048576
+anywarp write_bw 1048576 with ANYWARP_CRC=off perftest ib_write_bw 1048576 4000
+anywarp write_bw_crc 1048576 with ANYWARP_CRC=on perftest ib_write_bw 1048576 4000
+anywarp read_bw 1048576 perftest ib_read_bw 1048576 4000
+anywarp send_bw 1048576 perftest ib_send_bw 1048576 4000
+ucx tag_bw 1048576 ucx tag_bw 1048576 $(ucx_messages 1048576)
+raw one_a_call 64 raw raw_stream 64
+anywarp write_bw_depth1 64 perftest ib_write_bw 64 100000 -t 1
+anywarp write_bw_depth16 64 perftest ib_write_bw 64 1000000 -t 16
+anywarp write_bw_depth128 64 perftest ib_write_bw 64 4000000 -t 128
+raw batch64 64 raw raw_stream 64 64
+END
+}
+
+connection_cases()
+{
+    cat <<'END'
+raw connect 20 raw raw_connect
+END
+}
+
+cases()
+{
+    latency_cases
+    bandwidth_cases
+    connection_cases
+}

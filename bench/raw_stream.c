@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * raw_stream BYTES [BATCH]: messages one way over plain TCP, BATCH of them in each send(); the
+ * receiver takes up to 256 KB a recv(). Prints bandwidth and message rate, of what was received.
+ */
+#include "kit.h"
+#include "tcp.h"
+
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void serve(void *arg)
+{
+    void *buf = kit_pages(KIT_BULK_RECV);
+    int fd = tcp_accept(*(int *)arg);
+    ssize_t n;
+    while ((n = recv(fd, buf, KIT_BULK_RECV, 0)) > 0)
+        ;
+    KIT_CHECK(n == 0);
+}
+
+/** @return calls of send() */
+static uint64_t stream(int fd, const void *buf, size_t len, uint64_t ns)
+{
+    uint64_t calls = 0, start = kit_ns();
+    do {
+        for (int i = 0; i < 16; i++, calls++)
+            KIT_CHECK(tcp_send(fd, buf, len, false));
+    } while (kit_ns() - start < ns);
+    return calls;
+}
+
+static void wait_sent(int fd)
+{
+    int left;
+    do {
+        usleep(1000);
+        KIT_CHECK(ioctl(fd, SIOCOUTQ, &left) == 0);
+    } while (left > 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct sockaddr_in at;
+    char end;
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: raw_stream BYTES [BATCH]\n");
+        return 2;
+    }
+    size_t bytes = kit_number(argv[1]);
+    size_t batch = argc == 3 ? kit_number(argv[2]) : 1;
+    int listener = tcp_listen(&at);
+    kit_start(serve, &listener);
+    int fd = tcp_connect(&at);
+    void *buf = kit_pages(bytes * batch);
+    stream(fd, buf, bytes * batch, kit_duration() / 5);
+    wait_sent(fd);
+
+    uint64_t start = kit_ns();
+    uint64_t messages = stream(fd, buf, bytes * batch, kit_duration()) * batch;
+    KIT_CHECK(shutdown(fd, SHUT_WR) == 0);
+    KIT_CHECK(recv(fd, &end, 1, 0) == 0);
+    double ns = (double)(kit_ns() - start);
+    printf("bw %.4f GB/s\n", (double)(messages * bytes) / ns);
+    printf("rate %.4f M/s\n", (double)messages / ns * 1e3);
+    return 0;
+}
