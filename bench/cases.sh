@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# What is measured, in the order of a round: who, case, bytes, command. Compared things stand beside
-# each other.
+# What is measured, in the order of a round: who, case, size, command. Compared things stand beside
+# each other. The size is bytes of a message, or a number of connections or threads.
 
 # trips SIZE: round trips of a fraction of a second.
 trips()
@@ -43,6 +43,8 @@ anywarp read_lat 64 perftest ib_read_lat 64 10000
 raw block 64 raw raw_pingpong block 64
 anywarp send_lat_e_spin0 64 with ANYWARP_SPIN_US=0 perftest ib_send_lat 64 6000 -e
 anywarp send_lat_e 64 perftest ib_send_lat 64 6000 -e
+anywarp read_sleeping 64 own rdma_read poll 64
+anywarp read_sleeping_e_spin0 64 with ANYWARP_SPIN_US=0 own rdma_read block 64
 END
 }
 
@@ -69,10 +71,26 @@ raw batch64 64 raw raw_stream 64 64
 END
 }
 
-connection_cases()
+# many N: so many connections; few if --quick.
+many()
 {
-    cat <<'END'
-raw connect 20 raw raw_connect
+    [ $quick = no ] && echo "$1" || echo 20
+}
+
+scale_cases()
+{
+    cat <<END
+raw connect 1 raw raw_connect
+anywarp connect 1 own rdma_connect
+anywarp empty_poll 1 own rdma_poll 1
+anywarp empty_poll 1000 own rdma_poll $(many 1000)
+anywarp empty_poll_threads 2 with BENCH_CPUS= own rdma_poll 1 2
+anywarp pingpong 1 own rdma_pingpong 1
+anywarp pingpong 1000 own rdma_pingpong $(many 1000)
+anywarp pingpong_beside_bulk 1 own rdma_pingpong 1 bulk
+anywarp idle 1000 own rdma_idle $(many 1000)
+anywarp write_threads 1 with BENCH_CPUS= own rdma_threads 1
+anywarp write_threads 2 with BENCH_CPUS= own rdma_threads 2
 END
 }
 
@@ -80,5 +98,5 @@ cases()
 {
     latency_cases
     bandwidth_cases
-    connection_cases
+    scale_cases
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ static void pin(int side)
     const char *cpus = getenv("BENCH_CPUS");
     int cpu[2];
     cpu_set_t set;
-    if (!cpus)
+    if (!cpus || !*cpus)
         return;
     KIT_CHECK(sscanf(cpus, "%d,%d", &cpu[0], &cpu[1]) == 2);
     CPU_ZERO(&set);
@@ -34,14 +35,26 @@ static void pin(int side)
     KIT_CHECK(sched_setaffinity(0, sizeof(set), &set) == 0);
 }
 
-void kit_start(void (*server)(void *arg), void *arg)
+static pid_t child;
+
+/** Before the libraries' destructors, whose end of connections the server would take for errors. */
+static void end_child(void)
+{
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+pid_t kit_start(void (*server)(void *arg), void *arg)
 {
     pid_t parent = getpid();
     pid_t pid = fork();
     KIT_CHECK(pid >= 0);
     pin(pid == 0);
-    if (pid > 0)
-        return;
+    if (pid > 0) {
+        child = pid;
+        KIT_CHECK(atexit(end_child) == 0);
+        return pid;
+    }
     KIT_CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
     if (getppid() == parent)
         server(arg);

@@ -5,7 +5,7 @@
  * fails ends the program with a message and status 1.
  *
  * bench/run tells them through the environment:
- *   BENCH_CPUS        "0,1": CPU of the client and of the server; unset: no pinning
+ *   BENCH_CPUS        "0,1": CPU of the client and of the server; unset or empty: no pinning
  *   BENCH_MS          how long to measure, default 300
  *   BENCH_CONGESTION  TCP congestion control of raw sockets; unset: the system's
  */
@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
+#include <sys/types.h>
 
 #define KIT_BULK_RECV (256 * 1024) /* what a receiver of a stream asks for at a time */
 
@@ -30,9 +31,9 @@ noreturn void kit_die(const char *what);
 
 /**
  * Forks. The child runs @p server and exits; it is killed when the parent ends. Both are pinned to
- * their CPUs.
+ * their CPUs. @return the child
  */
-void kit_start(void (*server)(void *arg), void *arg);
+pid_t kit_start(void (*server)(void *arg), void *arg);
 
 uint64_t kit_ns(void);
 /** Nanoseconds that a measurement takes. */

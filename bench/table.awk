@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# rows, samples -> the table, and below it the measurements that no row has. Each value is a median
-# over the rounds, with least and greatest; a ratio is the median of the ratios of each round.
+# The table of the rows that were selected, and below it the cases that no row has, each by its first
+# metric. A value is the median over the rounds, with least and greatest; a ratio is the median of the
+# ratios of each round. Reads three files, named by the variable "part":
+#   rows      text | measured | against, or "-" | rule, or "-"
+#   selected  who case size ...
+#   samples   round who case size metric value unit
 
 function trim(s)
 {
@@ -34,8 +38,9 @@ function spread(key,    r, n, v)
     for (r = 1; r <= rounds; r++)
         if ((key, r) in sample)
             v[++n] = sample[key, r]
+    middle = ""
     if (n == 0)
-        return "-"
+        return "failed"
     middle = median(v, n)
     return figure(middle) " (" figure(v[1]) " to " figure(v[n]) ") " unit[key]
 }
@@ -57,7 +62,7 @@ function verdict(rule, value, quotient,    word, x)
     split(rule, word, " ")
     x = word[1] == "ratio" ? quotient : value
     if (x == "")
-        return "not measured"
+        return "failed"
     x += 0
     if (word[2] == "<" && x < word[3] + 0 || word[2] == "<=" && x <= word[3] + 0 ||
         word[2] == ">" && x > word[3] + 0 || word[2] == ">=" && x >= word[3] + 0)
@@ -98,17 +103,25 @@ function heads(text,    word, n, i)
         cell(i, word[i])
 }
 
-FNR == NR {
-    if (split($0, part, "|") == 4) {
-        label[++n_rows] = trim(part[1])
-        subject[n_rows] = trim(part[2])
-        base[n_rows] = trim(part[3])
-        rule[n_rows] = trim(part[4])
-    }
-    next
+function case_of(key)
+{
+    sub(/\/[^\/]*$/, "", key)
+    return key
 }
 
-{
+part == "rows" {
+    split($0, field, "|")
+    label[++n_rows] = trim(field[1])
+    subject[n_rows] = trim(field[2])
+    base[n_rows] = trim(field[3])
+    rule[n_rows] = trim(field[4])
+}
+
+part == "selected" {
+    selected[$1 "/" $2 "/" $3] = 1
+}
+
+part == "samples" {
     key = $2 "/" $3 "/" $4 "/" $5
     if (!(key in unit))
         keys[++n_keys] = key
@@ -119,18 +132,19 @@ FNR == NR {
 }
 
 END {
-    heads("what,measured,against,of,ratio,target,result")
+    heads("what,measured,against,that is,ratio,target,result")
     for (i = 1; i <= n_rows; i++) {
-        told[subject[i]] = told[base[i]] = 1
-        if (!(subject[i] in unit))
+        told[case_of(subject[i])] = told[case_of(base[i])] = 1
+        if (!(case_of(subject[i]) in selected) ||
+            base[i] != "-" && !(case_of(base[i]) in selected))
             continue
         height++
-        against = base[i]
-        sub(/\/[^\/]*$/, "", against)
         quotient = ratio(subject[i], base[i])
         cell(1, label[i])
-        cell(3, base[i] == "-" ? "" : spread(base[i]))
-        cell(4, base[i] == "-" ? "" : against)
+        if (base[i] != "-") {
+            cell(3, spread(base[i]))
+            cell(4, case_of(base[i]))
+        }
         cell(2, spread(subject[i]))
         cell(5, quotient == "" ? "" : figure(quotient))
         cell(6, rule[i])
@@ -139,16 +153,19 @@ END {
     if (height > 1)
         show(7)
 
-    heads("other measurements,measured")
+    heads("other measurements,metric,measured")
     for (i = 1; i <= n_keys; i++) {
-        if (keys[i] in told)
+        name = case_of(keys[i])
+        if (name in told)
             continue
+        told[name] = 1
         height++
-        cell(1, keys[i])
-        cell(2, spread(keys[i]))
+        cell(1, name)
+        cell(2, substr(keys[i], length(name) + 2))
+        cell(3, spread(keys[i]))
     }
     if (height > 1) {
         print ""
-        show(2)
+        show(3)
     }
 }
