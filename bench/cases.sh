@@ -6,7 +6,11 @@
 # trips SIZE: round trips of a fraction of a second.
 trips()
 {
-    if [ "$1" -le 4096 ]; then echo 30000; elif [ "$1" -le 65536 ]; then echo 8000; else echo 1000; fi
+    case $1 in
+    65536) echo 8000 ;;
+    1048576) echo 1000 ;;
+    *) echo 30000 ;;
+    esac
 }
 
 # writes SIZE: as many messages.
@@ -24,7 +28,11 @@ writes()
 # ucx_messages SIZE: as many, of UCX.
 ucx_messages()
 {
-    if [ "$1" -le 8192 ]; then echo 100000; elif [ "$1" -le 65536 ]; then echo 15000; else echo 1500; fi
+    case $1 in
+    65536) echo 15000 ;;
+    1048576) echo 1500 ;;
+    *) echo 100000 ;;
+    esac
 }
 
 latency_cases()

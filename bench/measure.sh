@@ -115,7 +115,7 @@ perftest()
         port=$(free_port)
         pair "$port" "${words[@]}" -p "$port" -- "${words[@]}" -p "$port" 127.0.0.1 && break
         # The client may ask for its second connection before the server listens for that.
-        grep -q RDMA_CM_EVENT_REJECTED "$work/client.err" || return
+        grep -qs RDMA_CM_EVENT_REJECTED "$work/client.err" || return
     done
     [ "$try" -lt 5 ] || return
     case $1 in

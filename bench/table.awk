@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The table of the rows that were selected, and below it the cases that no row has, each by its first
-# metric. A value is the median over the rounds, with least and greatest; a ratio is the median of the
-# ratios of each round. Reads three files, named by the variable "part":
+# The table of the rows that were selected, and below it the cases that no row has, each by its
+# first metric. A value is the median over the rounds, with least and greatest; a ratio is the median
+# of the ratios of each round. Reads three files, named by the variable "part":
 #   rows      text | measured | against, or "-" | rule, or "-"
 #   selected  who case size ...
 #   samples   round who case size metric value unit
@@ -134,10 +134,10 @@ part == "samples" {
 END {
     heads("what,measured,against,that is,ratio,target,result")
     for (i = 1; i <= n_rows; i++) {
-        told[case_of(subject[i])] = told[case_of(base[i])] = 1
         if (!(case_of(subject[i]) in selected) ||
             base[i] != "-" && !(case_of(base[i]) in selected))
             continue
+        told[case_of(subject[i])] = told[case_of(base[i])] = 1
         height++
         quotient = ratio(subject[i], base[i])
         cell(1, label[i])
@@ -150,8 +150,10 @@ END {
         cell(6, rule[i])
         cell(7, verdict(rule[i], middle, quotient))
     }
-    if (height > 1)
+    if (height > 1) {
         show(7)
+        print ""
+    }
 
     heads("other measurements,metric,measured")
     for (i = 1; i <= n_keys; i++) {
@@ -164,8 +166,6 @@ END {
         cell(2, substr(keys[i], length(name) + 2))
         cell(3, spread(keys[i]))
     }
-    if (height > 1) {
-        print ""
+    if (height > 1)
         show(3)
-    }
 }

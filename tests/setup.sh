@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# Shell functions of ./quickstart and ./check; both run at the top of the sources.
+# Shell functions of ./quickstart and ./check, which run at the top of the sources, of bench/run
+# and of tests.
 
 step()
 {
