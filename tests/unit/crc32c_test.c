@@ -116,6 +116,22 @@ static void every_split(void **state)
     assert_int_equal(crc32c_done(c), whole);
 }
 
+/** Lengths around the step of the copy; nothing behind it is touched. */
+static void copies(void **state)
+{
+    static const size_t lengths[] = {0, 1, 319, 320, 8191, 8192, 8193, 16384, 20001};
+    static uint8_t from[20001], to[sizeof(from) + 1];
+
+    (void)state;
+    fill(from, sizeof(from));
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        memset(to, 0xee, sizeof(to));
+        assert_int_equal(crc32c_copy(17, to, from, lengths[i]), crc32c_add(17, from, lengths[i]));
+        assert_memory_equal(to, from, lengths[i]);
+        assert_int_equal(to[lengths[i]], 0xee);
+    }
+}
+
 static void longer_than_an_int(void **state)
 {
     size_t len = (size_t)INT_MAX + 4097, piece = 65536;
@@ -140,9 +156,10 @@ static void longer_than_an_int(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(iscsi_vectors), cmocka_unit_test(fpdus),
-        cmocka_unit_test(every_length),  cmocka_unit_test(reads_no_further),
-        cmocka_unit_test(every_split),   cmocka_unit_test(longer_than_an_int),
+        cmocka_unit_test(iscsi_vectors),      cmocka_unit_test(fpdus),
+        cmocka_unit_test(every_length),       cmocka_unit_test(reads_no_further),
+        cmocka_unit_test(every_split),        cmocka_unit_test(copies),
+        cmocka_unit_test(longer_than_an_int),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

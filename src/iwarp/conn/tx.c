@@ -89,6 +89,7 @@ static uint8_t *put_plain(uint8_t *dst, struct iwc_tx *tx, struct iwc_batch *b,
 {
     uint8_t *run = dst, *p = dst + put_head(dst, tx, s);
     unsigned pad = fpdu_pad(s->ddp_hdr + s->rdmap_hdr + s->data);
+    uint32_t crc = tx->crc ? crc32c_add(CRC32C_INIT, dst, p - dst) : 0;
 
     if (gather) {
         iwc_batch_push(b, run, p - run);
@@ -100,16 +101,18 @@ static uint8_t *put_plain(uint8_t *dst, struct iwc_tx *tx, struct iwc_batch *b,
         left -= piece.iov_len;
         if (gather) {
             iwc_batch_push(b, piece.iov_base, piece.iov_len);
-        } else {
-            memcpy(p, piece.iov_base, piece.iov_len);
-            p += piece.iov_len;
+            continue;
         }
+        if (tx->crc)
+            crc = crc32c_copy(crc, p, piece.iov_base, piece.iov_len);
+        else
+            memcpy(p, piece.iov_base, piece.iov_len);
+        p += piece.iov_len;
     }
     memset(p, 0, pad + FPDU_CRC_FIELD);
-    p += pad;
     if (tx->crc)
-        put_le32(p, crc32c_done(crc32c_add(CRC32C_INIT, dst, p - dst)));
-    p += FPDU_CRC_FIELD;
+        put_le32(p + pad, crc32c_done(crc32c_add(crc, p, pad)));
+    p += pad + FPDU_CRC_FIELD;
     iwc_batch_push(b, run, p - run);
     return p;
 }

@@ -8,6 +8,7 @@
 
 #define INSTRUCTION_MAX 320 /* from here on ISA-L is faster than one instruction at a time */
 #define ISAL_MAX        ((size_t)1 << 30) /* ISA-L takes an int */
+#define COPY_STEP       8192              /* stays in the first cache between copy and CRC */
 
 #if defined(__x86_64__)
 
@@ -95,6 +96,22 @@ uint32_t crc32c_add(uint32_t running, const void *p, size_t len)
         size_t n = len < ISAL_MAX ? len : ISAL_MAX;
         running = crc32_iscsi((unsigned char *)at, (int)n, running);
         at += n;
+        len -= n;
+    }
+    return running;
+}
+
+uint32_t crc32c_copy(uint32_t running, void *dst, const void *src, size_t len)
+{
+    uint8_t *to = dst;
+    const uint8_t *from = src;
+
+    while (len > 0) {
+        size_t n = len < COPY_STEP ? len : COPY_STEP;
+        memcpy(to, from, n);
+        running = crc32c_add(running, to, n); /* of the copy: the program may change the source */
+        to += n;
+        from += n;
         len -= n;
     }
     return running;

@@ -14,6 +14,9 @@
 /** Adds @p len bytes at @p p to the running value. */
 uint32_t crc32c_add(uint32_t running, const void *p, size_t len);
 
+/** Copies @p len bytes from @p src to @p dst, and adds them. */
+uint32_t crc32c_copy(uint32_t running, void *dst, const void *src, size_t len);
+
 /** The CRC of what was added; it goes on the wire with put_le32(). */
 static inline uint32_t crc32c_done(uint32_t running)
 {
