@@ -129,17 +129,21 @@ static void accept_request(struct rdma_end *e, struct rdma_cm_id *id)
     KIT_CHECK(rdma_accept(id, &param) == 0);
 }
 
-static void drop(struct rdma_cm_id *id)
+/** Destroys the connection; its flushed work requests leave the CQ. */
+static void drop(struct rdma_end *e, struct rdma_cm_id *id)
 {
+    struct ibv_wc wc;
     rdma_destroy_qp(id);
     KIT_CHECK(rdma_destroy_id(id) == 0);
+    while (ibv_poll_cq(e->cq, 1, &wc) > 0)
+        ;
 }
 
 void rdma_leave(struct rdma_end *e, struct rdma_cm_id *id)
 {
     KIT_CHECK(rdma_disconnect(id) == 0);
     expect(e, RDMA_CM_EVENT_DISCONNECTED);
-    drop(id);
+    drop(e, id);
 }
 
 /** Takes the next event. @return whether it was ESTABLISHED */
@@ -153,7 +157,7 @@ static bool serve_event(struct rdma_end *e)
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
         accept_request(e, id);
     else if (type == RDMA_CM_EVENT_DISCONNECTED)
-        drop(id);
+        drop(e, id);
     else
         KIT_CHECK(type == RDMA_CM_EVENT_ESTABLISHED);
     return type == RDMA_CM_EVENT_ESTABLISHED;
