@@ -12,9 +12,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define BATCHES_MAX   8           /* a call; the rest is left to the next pass */
-#define RETRIES       64          /* of pollers without a byte sent, then epoll tells */
-#define MSS_CHECK_MAX (16u << 20) /* bytes between two looks at the segment size */
+#define TURN_BYTES    (256 * 1024) /* then it is another QP's turn */
+#define RETRIES       64           /* of pollers without a byte sent, then epoll tells */
+#define MSS_CHECK_MAX (16u << 20)  /* bytes between two looks at the segment size */
 
 /** Resolves the payload of a Send or Write. @return IW_OK or LOCAL_PROT */
 static enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, struct iovec *iov)
@@ -296,8 +296,8 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
     bool kept = qp->batch != NULL, more = false;
     uint64_t before = qp->tx.sent_pos;
     int r = 0;
-    for (int n = 0; r == 0; n++) {
-        if (n == BATCHES_MAX) {
+    while (r == 0) {
+        if (qp->tx.sent_pos - before >= TURN_BYTES) {
             more = true;
             iw_dirty_push(&qp->dirty);
             break;
