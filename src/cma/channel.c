@@ -142,7 +142,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         int fd = __atomic_load_n(&channel->fd, __ATOMIC_RELAXED);
         if (iw_eventfd_nonblocking(fd))
             return cma_fail(EAGAIN);
-        int r = iw_eventfd_wait(fd);
+        int r = iw_cm_wait(fd);
         if (r < 0)
             return cma_fail(-r);
     }

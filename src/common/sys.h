@@ -25,6 +25,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -147,6 +148,19 @@ _SYS_INLINE long sys_pidfd_open(pid_t pid)
 _SYS_INLINE long sys_eventfd(unsigned count, int flags)
 {
     _SYS_RET(syscall(SYS_eventfd2, count, EFD_CLOEXEC | flags));
+}
+
+_SYS_INLINE long sys_timerfd(void)
+{
+    _SYS_RET(syscall(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+}
+
+/** Makes it readable at @p ns of CLOCK_MONOTONIC; 0: never. */
+_SYS_INLINE long sys_timerfd_set(int fd, uint64_t ns)
+{
+    struct itimerspec at = {
+        .it_value = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}};
+    _SYS_RET(syscall(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &at, NULL));
 }
 
 _SYS_INLINE long sys_epoll_create(void)

@@ -360,3 +360,8 @@ void iw_cm_resume(struct iw_cm *cm)
 {
     (void)cm;
 }
+
+int iw_cm_wait(int fd)
+{
+    return iw_eventfd_wait(fd);
+}

@@ -26,6 +26,7 @@ int iw_cm_listen(struct iw_cm *cm, int backlog)
     if (!iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_LISTEN))
         return -EINVAL;
     cm->backlog = backlog;
+    iw_cm_socket_connected(cm->fd); /* what it accepts inherits it */
     int r = (int)sys_listen(cm->fd, backlog);
     if (!r)
         r = iw_cm_watch(cm, EPOLLIN);
@@ -151,7 +152,6 @@ static bool accept_one(struct iw_cm *listener)
     cm->nego = nego;
     cm->tos = listener->tos;
     cm->tos_set = listener->tos_set;
-    iw_cm_socket_connected(cm->fd);
     iwc_stream_tcp_init(&cm->tcp, cm->fd);
     cm->same_host = iw_cm_same_host(cm->fd);
     struct mpa_conf conf = {

@@ -16,15 +16,20 @@
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
 #define LEASE_NS     1000000 /* without a poll, then the lease ends */
+#define FD_TURNS     4       /* of a spin between two looks at the event descriptor */
+#define CM_SPINS     4       /* a connection's events take several round trips */
 #define HOT_TRIES    64      /* without a byte, then a hot source is hot no more */
-#define HOT_ONLY     8       /* of them, one looks at all sources */
+#define HOT_ONLY     8       /* passes, of which one looks at all sources */
+#define IDLE_PASSES  1024    /* without a ready source, then only some look */
+#define IDLE_LOOKS   4       /* one of so many */
 
 static struct {
     struct lock lock;
     bool started;
     int sockets;        /* epoll set of all sources */
-    int wait_set;       /* the thread's: sockets (if watched) and kick */
+    int wait_set;       /* the thread's: sockets (if watched), kick and clock */
     int kick;           /* eventfd, readable while kicked */
+    int clock;          /* timerfd, readable when a timer is due */
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     bool watched;       /* sockets is switched on in wait_set; under lock */
     bool relieved;      /* pollers run the sockets often enough; under lock */
@@ -55,6 +60,12 @@ void iw_engine_kick(void)
     if (__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE) &&
         !atomic_exchange(&engine.kicked, true))
         iw_eventfd_raise(engine.kick);
+}
+
+void iw_engine_wake_at(uint64_t ns)
+{
+    if (__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))
+        sys_timerfd_set(engine.clock, ns);
 }
 
 /* ---- passes ---- */
@@ -99,15 +110,16 @@ static void set(atomic_bool *flag)
         atomic_store(flag, true);
 }
 
-/** Runs the source that had something at the last poll. @return whether that was all to do */
-static bool run_hot(struct iw_poller *p)
+/** Runs the source that had something at the last poll. @return whether the others may wait */
+static bool run_hot(struct iw_poller *p, uint32_t turn, bool *moved)
 {
     uint32_t tries = get(&p->tries);
+    *moved = false;
     if (tries == 0)
         return false;
-    bool moved = iw_source_run(atomic_load_explicit(&p->hot, memory_order_relaxed), 0);
-    put(&p->tries, moved ? HOT_TRIES : tries - 1);
-    return moved || tries % HOT_ONLY;
+    *moved = iw_source_run(atomic_load_explicit(&p->hot, memory_order_relaxed), 0);
+    put(&p->tries, *moved ? HOT_TRIES : tries - 1);
+    return turn % HOT_ONLY;
 }
 
 /** A source is hot that alone was ready. */
@@ -130,17 +142,29 @@ void iw_engine_polled(struct iw_poller *p)
         iw_engine_kick();
 }
 
+/** Does what is dirty and what is ready, or some of it. @return whether bytes moved, mostly */
+static bool progress(struct iw_poller *p)
+{
+    uint32_t turn = get(&p->passes) + 1, idle = get(&p->idle);
+    bool moved;
+    put(&p->passes, turn);
+    iw_dirty_run();
+    if (run_hot(p, turn, &moved))
+        return moved;
+    if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
+        return moved;
+    struct found f = pass();
+    find_hot(p, &f);
+    put(&p->idle, f.ready > 0 ? 0 : idle + 1);
+    return moved || f.moved;
+}
+
 void iw_engine_poll(struct iw_poller *p)
 {
     if (!__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))
         return;
-    put(&p->passes, get(&p->passes) + 1);
     count(&engine.passes);
-    iw_dirty_run();
-    if (run_hot(p))
-        return;
-    struct found f = pass();
-    find_hot(p, &f);
+    progress(p);
 }
 
 void iw_engine_pass(void)
@@ -218,7 +242,10 @@ static void getter_leave(void *arg)
     getter_count(-1);
 }
 
-/** Passes until an event is due or the time is up. @return whether @p fd is readable */
+/** Whoever spins or sleeps for events, one after the other, finds the same source hot. */
+static __thread struct iw_poller waiter;
+
+/** Passes until an event may be due or the time is up. @return whether one may be */
 static bool spin(int fd)
 {
     unsigned us = iw_conf()->spin_us;
@@ -227,7 +254,7 @@ static bool spin(int fd)
     uint64_t end = iw_now() + us * 1000u;
     unsigned turns = 0;
     do {
-        if ((pass().ready > 0 || turns++ % 8 == 0) && sys_wait_fd(fd, 0) > 0)
+        if (progress(&waiter) || (turns++ % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0))
             return true;
     } while (iw_now() < end);
     return false;
@@ -254,7 +281,8 @@ static int block_passes(int fd)
 {
     int r;
     while ((r = wait_either(fd)) == 0)
-        pass();
+        if (pass().moved)
+            break;
     return r < 0 ? r : 0;
 }
 
@@ -280,6 +308,26 @@ int iw_engine_wait(int fd)
     pthread_setcancelstate(state, &state);
     errno = saved;
     return r;
+}
+
+/** Whoever waits for the events of connections polls, and keeps its lease from one to the next. */
+static struct iw_poller cm_poller;
+
+int iw_cm_wait(int fd)
+{
+    int state;
+    bool ready = false;
+    uint64_t end = iw_now() + iw_conf()->spin_us * (1000u * CM_SPINS);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    for (unsigned turns = 0; !ready && iw_now() < end; turns++) {
+        iw_engine_polled(&cm_poller);
+        iw_engine_poll(&cm_poller);
+        ready = turns % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0;
+    }
+    if (!ready)
+        iw_engine_arm(&cm_poller);
+    pthread_setcancelstate(state, &state);
+    return ready ? 0 : iw_eventfd_wait(fd);
 }
 
 /* ---- the thread ---- */
@@ -343,9 +391,8 @@ static void *engine_main(void *arg)
     pthread_setname_np(pthread_self(), "anywarp");
     for (;;) {
         take_kick();
-        int64_t timers = iw_timers_run(), pollers = watch_pollers(&w);
-        bool earlier = pollers >= 0 && (timers < 0 || pollers < timers);
-        if (sys_wait_fd(engine.wait_set, earlier ? pollers : timers) > 0)
+        iw_timers_run();
+        if (sys_wait_fd(engine.wait_set, watch_pollers(&w)) > 0)
             pass();
     }
     return NULL;
@@ -361,35 +408,39 @@ static int thread_start(void)
     return r;
 }
 
+static void close_descriptors_locked(void)
+{
+    assert_held(&engine.lock);
+    iw_eventfd_close(engine.kick);
+    sys_close(engine.sockets);
+    sys_close(engine.wait_set);
+    sys_close(engine.clock);
+    engine.sockets = engine.wait_set = engine.kick = engine.clock = -1;
+}
+
 static int engine_make_locked(void)
 {
     assert_held(&engine.lock);
-    long sockets = sys_epoll_create();
-    long wait_set = sys_epoll_create();
-    int kick = iw_eventfd_create();
-    int r = sockets < 0 ? -sockets : wait_set < 0 ? -wait_set : kick < 0 ? -kick : 0;
+    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create(), sys_timerfd()};
+    int r = 0;
+    for (int i = 0; i < 4; i++)
+        r = fds[i] < 0 ? (int)-fds[i] : r;
+    engine.sockets = (int)fds[0];
+    engine.wait_set = (int)fds[1];
+    engine.kick = (int)fds[2];
+    engine.clock = (int)fds[3];
+    const int waited_for[] = {engine.sockets, engine.kick, engine.clock};
+    for (int i = 0; i < 3 && !r; i++) {
+        struct epoll_event on = {.events = EPOLLIN, .data.fd = waited_for[i]};
+        r = (int)-sys_epoll_ctl(engine.wait_set, EPOLL_CTL_ADD, waited_for[i], &on);
+    }
     if (!r) {
-        engine.sockets = (int)sockets;
-        engine.wait_set = (int)wait_set;
-        engine.kick = kick;
-        struct epoll_event on = {.events = EPOLLIN, .data.fd = engine.sockets};
-        struct epoll_event k = {.events = EPOLLIN, .data.fd = engine.kick};
-        r = -sys_epoll_ctl(engine.wait_set, EPOLL_CTL_ADD, engine.sockets, &on);
-        if (!r)
-            r = -sys_epoll_ctl(engine.wait_set, EPOLL_CTL_ADD, engine.kick, &k);
         engine.watched = true;
         iw_sources_restore(); /* what a child of fork() inherited */
-    }
-    if (!r)
         r = thread_start();
-    if (r) {
-        if (sockets >= 0)
-            sys_close((int)sockets);
-        if (wait_set >= 0)
-            sys_close((int)wait_set);
-        if (kick >= 0)
-            iw_eventfd_close(kick);
     }
+    if (r)
+        close_descriptors_locked();
     return r;
 }
 
@@ -428,10 +479,7 @@ void iw_engine_thaw(void)
 static void forget_parent_locked(void)
 {
     assert_held(&engine.lock);
-    sys_close(engine.sockets);
-    sys_close(engine.wait_set);
-    iw_eventfd_close(engine.kick);
-    engine.sockets = engine.wait_set = engine.kick = -1;
+    close_descriptors_locked();
     engine.getters = 0;
     atomic_store(&engine.kicked, false);
     atomic_store(&engine.leased, false);

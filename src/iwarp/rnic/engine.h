@@ -95,6 +95,7 @@ struct iw_poller {
     _Atomic uint64_t hot;    /* the source that had something at the last poll */
     _Atomic uint32_t tries;  /* of it that are left, 0: none is hot */
     _Atomic uint32_t passes; /* that empty polls made; free-running */
+    _Atomic uint32_t idle;   /* passes since a source was ready, of those that looked at all */
     _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */
 };
 
@@ -124,9 +125,10 @@ void iw_engine_poll_within(int64_t ns);
 void iw_engine_arm(struct iw_poller *p);
 
 /**
- * Waits until @p fd (an event descriptor) is readable, doing the process's progress meanwhile:
- * first a spin of iw_conf()->spin_us, then asleep on the sockets. The wait itself is a cancellation
- * point, no lock is held in it.
+ * Waits until @p fd (an event descriptor) may be readable, doing the process's progress meanwhile:
+ * first a spin of iw_conf()->spin_us, then asleep on the sockets. The caller looks whether its
+ * event is there, and else waits again. The wait itself is a cancellation point, no lock is held in
+ * it.
  * @return 0, or -EINTR by the rule of iw_eventfd_wait()
  */
 int iw_engine_wait(int fd);

@@ -11,8 +11,10 @@
 
 /** The epoll set of all sources. */
 int iw_engine_sockets(void);
-/** Makes the thread look again: a timer is due earlier than it knows, or a lease ended. */
+/** Makes the thread look again: a lease begins or ended. */
 void iw_engine_kick(void);
+/** Sets when the thread wakes for timers, in ns of iw_now(); 0: it does not. */
+void iw_engine_wake_at(uint64_t ns);
 /** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
 void iw_engine_look_soon(void);
 /**
@@ -29,8 +31,8 @@ void iw_dirty_run(void);
 void iw_dirty_wait_all(void);
 /** The child of a fork(): what was there is the parent's. */
 void iw_dirty_forget(void);
-/** Runs the timers that are due. @return ns until the next one, -1 if there is none */
-int64_t iw_timers_run(void);
+/** Runs the timers that are due, and sets the wake-up for the next. */
+void iw_timers_run(void);
 
 /** Between iw_engine_freeze() and iw_engine_thaw(): neither source, timer nor dirty work begins. */
 bool iw_engine_frozen(void);

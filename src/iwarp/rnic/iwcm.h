@@ -202,7 +202,9 @@ IW_CM_EXPORT bool iw_eventfd_nonblocking(int fd);
  * -EINTR unless every handler installed has SA_RESTART.
  * @return 0 or -EINTR
  */
-IW_CM_EXPORT int iw_eventfd_wait(int fd);
+int iw_eventfd_wait(int fd);
+/** The same, but makes progress itself for up to 4 * ANYWARP_SPIN_US before it sleeps. */
+IW_CM_EXPORT int iw_cm_wait(int fd);
 /** What eventfd.c does about fork(); see atfork.h. The child gets a descriptor of its own under
  * each number: readable if the parent's was, and with its flags. */
 void iw_eventfd_fork(enum fork_step step);

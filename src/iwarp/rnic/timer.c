@@ -9,6 +9,7 @@
 static struct {
     struct lock lock;
     struct list due; /* by time; most are set with growing times, so the tail is near */
+    uint64_t wake;   /* when the engine is told to wake; not after the first is due; 0: never */
     struct iw_timer *firing;
     pthread_t thread; /* that fires */
     pthread_cond_t fired;
@@ -23,6 +24,19 @@ uint64_t iw_now(void)
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/** Has the engine wake for the first timer; it may wake earlier, for one that is gone. */
+static void wake_for_first_locked(void)
+{
+    assert_held(&timers.lock);
+    if (list_empty(&timers.due))
+        return;
+    uint64_t due = container_of(timers.due.next, struct iw_timer, link)->due;
+    if (!timers.wake || due < timers.wake) {
+        timers.wake = due;
+        iw_engine_wake_at(due);
+    }
 }
 
 static void unlink_locked(struct iw_timer *t)
@@ -45,10 +59,8 @@ void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_tim
     while (after != &timers.due && container_of(after, struct iw_timer, link)->due > due)
         after = after->prev;
     list_add_tail(after->next, &t->link);
-    bool first = timers.due.next == &t->link;
+    wake_for_first_locked();
     lock_put(&timers.lock);
-    if (first)
-        iw_engine_kick();
 }
 
 void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *))
@@ -65,19 +77,25 @@ void iw_timer_cancel(struct iw_timer *t)
     lock_put(&timers.lock);
 }
 
-int64_t iw_timers_run(void)
+/** What is due, taken off the list. @return NULL if nothing is */
+static struct iw_timer *take_due_locked(void)
 {
-    int64_t rest = -1;
+    assert_held(&timers.lock);
+    if (list_empty(&timers.due) || iw_engine_frozen())
+        return NULL;
+    struct iw_timer *t = container_of(timers.due.next, struct iw_timer, link);
+    if (t->due > iw_now())
+        return NULL;
+    unlink_locked(t);
+    return t;
+}
+
+void iw_timers_run(void)
+{
+    struct iw_timer *t;
     lock_get(&timers.lock);
     timers.thread = pthread_self();
-    while (!list_empty(&timers.due) && !iw_engine_frozen()) {
-        struct iw_timer *t = container_of(timers.due.next, struct iw_timer, link);
-        uint64_t now = iw_now();
-        if (t->due > now) {
-            rest = (int64_t)(t->due - now);
-            break;
-        }
-        unlink_locked(t);
+    while ((t = take_due_locked())) {
         timers.firing = t;
         lock_put(&timers.lock);
         t->fire(t);
@@ -85,8 +103,12 @@ int64_t iw_timers_run(void)
         timers.firing = NULL;
         pthread_cond_broadcast(&timers.fired);
     }
+    if (timers.wake && timers.wake <= iw_now()) {
+        timers.wake = 0;
+        iw_engine_wake_at(0);
+    }
+    wake_for_first_locked();
     lock_put(&timers.lock);
-    return rest;
 }
 
 /* ---- fork ---- */
@@ -101,7 +123,9 @@ void iw_timers_wait(void)
 
 void iw_timer_fork(enum fork_step step)
 {
-    if (step == FORK_CHILD)
+    if (step == FORK_CHILD) {
         pthread_cond_init(&timers.fired, NULL);
+        timers.wake = 0;
+    }
     lock_fork(&timers.lock, step);
 }
