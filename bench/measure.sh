@@ -3,7 +3,7 @@
 # How the programs are run and what they print is read. Each function that measures leaves lines
 # "METRIC VALUE UNIT" in $work/result; bench/run calls it through measure().
 
-number='[0-9]+(\.[0-9]+)?'
+number='[0-9]+(\.[0-9]+)?(e-[0-9]+)?'
 
 available()
 {
@@ -41,7 +41,8 @@ measure()
 {
     rm -f "$work"/{result,client,server}{,.err}
     "$@" >"$work/result" 2>"$work/result.err" || return
-    [ -s "$work/result" ] && ! grep -qvE "^[a-z0-9_]+ $number [A-Za-z/]+\$" "$work/result"
+    [ -s "$work/result" ] && ! grep -qvE "^[a-z0-9_]+ $number [A-Za-z/]+\$" "$work/result" &&
+        ! grep -qE '^(lat|bw|rate|poll) 0(\.0+)? ' "$work/result"
 }
 
 # amount N: how many of something; few if --quick.
@@ -123,7 +124,7 @@ perftest()
         awk -v size="$size" '
             /BW average\[Gb\/sec\] +MsgRate\[Mpps\]/ { head = 1 }
             head && NF == 5 && $1 == size {
-                print "bw", $4 / 8, "GB/s"
+                print "bw", $5 * size / 1e3, "GB/s"
                 print "rate", $5, "M/s"
             }' "$work/client"
         ;;

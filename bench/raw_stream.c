@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     KIT_CHECK(shutdown(fd, SHUT_WR) == 0);
     KIT_CHECK(recv(fd, &end, 1, 0) == 0);
     double ns = (double)(kit_ns() - start);
-    printf("bw %.4f GB/s\n", (double)(messages * bytes) / ns);
-    printf("rate %.4f M/s\n", (double)messages / ns * 1e3);
+    printf("bw %.6f GB/s\n", (double)(messages * bytes) / ns);
+    printf("rate %.6f M/s\n", (double)messages / ns * 1e3);
     return 0;
 }
