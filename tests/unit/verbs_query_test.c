@@ -266,8 +266,12 @@ static void test_null(void **state)
     assert_int_equal(ibv_modify_qp(NULL, NULL, 0), EINVAL);
     assert_int_equal(ibv_query_qp(NULL, NULL, 0, NULL), EINVAL);
     assert_int_equal(ibv_destroy_comp_channel(NULL), EINVAL);
+    errno = 0;
     assert_int_equal(ibv_get_cq_event(NULL, NULL, &cq_context), -1);
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
     assert_int_equal(ibv_get_async_event(NULL, NULL), -1);
+    assert_int_equal(errno, EINVAL);
     ibv_ack_cq_events(NULL, 1);
     ibv_ack_async_event(NULL);
     ibv_free_device_list(NULL);
