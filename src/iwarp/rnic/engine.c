@@ -29,7 +29,7 @@ static struct {
     int sockets;        /* epoll set of all sources */
     int wait_set;       /* the thread's: sockets (if watched), kick and clock */
     int kick;           /* eventfd, readable while kicked */
-    int clock;          /* timerfd, readable when a timer is due */
+    atomic_int clock;   /* timerfd, readable when a timer is due; -1: not made yet */
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     bool watched;       /* sockets is switched on in wait_set; under lock */
     bool relieved;      /* pollers run the sockets often enough; under lock */
@@ -43,7 +43,7 @@ static struct {
     atomic_bool leased;
     atomic_bool deferring; /* dirty work was left to pollers since the last look */
     atomic_bool near;      /* the next look is at most PARK_MIN_NS away */
-} engine = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+} engine = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, .clock = -1};
 
 int iw_engine_sockets(void)
 {
@@ -62,10 +62,10 @@ void iw_engine_kick(void)
         iw_eventfd_raise(engine.kick);
 }
 
-void iw_engine_wake_at(uint64_t ns)
+bool iw_engine_wake_at(uint64_t ns)
 {
-    if (__atomic_load_n(&engine.started, __ATOMIC_ACQUIRE))
-        sys_timerfd_set(engine.clock, ns);
+    int clock = atomic_load(&engine.clock);
+    return clock >= 0 && sys_timerfd_set(clock, ns) == 0;
 }
 
 /* ---- passes ---- */

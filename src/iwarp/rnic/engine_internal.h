@@ -13,8 +13,11 @@
 int iw_engine_sockets(void);
 /** Makes the thread look again: a lease begins or ended. */
 void iw_engine_kick(void);
-/** Sets when the thread wakes for timers, in ns of iw_now(); 0: it does not. */
-void iw_engine_wake_at(uint64_t ns);
+/**
+ * Sets when the thread wakes for timers, in ns of iw_now(); 0: it does not.
+ * @return whether there is a thread, or will be one
+ */
+bool iw_engine_wake_at(uint64_t ns);
 /** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
 void iw_engine_look_soon(void);
 /**

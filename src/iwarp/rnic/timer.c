@@ -9,7 +9,7 @@
 static struct {
     struct lock lock;
     struct list due; /* by time; most are set with growing times, so the tail is near */
-    uint64_t wake;   /* when the engine is told to wake; not after the first is due; 0: never */
+    uint64_t wake;   /* when the engine is told to wake: when the first is due; 0: never */
     struct iw_timer *firing;
     pthread_t thread; /* that fires */
     pthread_cond_t fired;
@@ -26,17 +26,14 @@ uint64_t iw_now(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/** Has the engine wake for the first timer; it may wake earlier, for one that is gone. */
+/** Has the engine wake for the first timer, or no more if there is none. */
 static void wake_for_first_locked(void)
 {
     assert_held(&timers.lock);
-    if (list_empty(&timers.due))
-        return;
-    uint64_t due = container_of(timers.due.next, struct iw_timer, link)->due;
-    if (!timers.wake || due < timers.wake) {
+    bool none = list_empty(&timers.due);
+    uint64_t due = none ? 0 : container_of(timers.due.next, struct iw_timer, link)->due;
+    if (due != timers.wake && iw_engine_wake_at(due))
         timers.wake = due;
-        iw_engine_wake_at(due);
-    }
 }
 
 static void unlink_locked(struct iw_timer *t)
@@ -74,6 +71,7 @@ void iw_timer_cancel(struct iw_timer *t)
     while (timers.firing == t && !pthread_equal(timers.thread, pthread_self()))
         lock_wait(&timers.lock, &timers.fired);
     unlink_locked(t); /* after the wait: fire() may have set it again */
+    wake_for_first_locked();
     lock_put(&timers.lock);
 }
 
@@ -102,10 +100,6 @@ void iw_timers_run(void)
         lock_get(&timers.lock);
         timers.firing = NULL;
         pthread_cond_broadcast(&timers.fired);
-    }
-    if (timers.wake && timers.wake <= iw_now()) {
-        timers.wake = 0;
-        iw_engine_wake_at(0);
     }
     wake_for_first_locked();
     lock_put(&timers.lock);
