@@ -23,13 +23,21 @@ expect()
 
 libraries=$BUILDDIR/.libs
 
-expect 0 '^usage: anywarp run' "$ANYWARP" --help
-expect 0 '^usage: anywarp run' "$ANYWARP" help
+expect 0 '^usage: anywarp COMMAND' "$ANYWARP" --help
+expect 0 '^usage: anywarp COMMAND' "$ANYWARP" help
+for command in run env; do
+    expect 0 "^  $command +[a-z]" "$ANYWARP" --help
+    expect 0 "^usage: anywarp $command" "$ANYWARP" "$command" --help
+    expect 0 "^usage: anywarp $command" "$ANYWARP" help "$command"
+    expect 2 "anywarp $command: unrecognized option '--no-such'" "$ANYWARP" "$command" --no-such
+done
+expect 2 'nothing: unknown command' "$ANYWARP" help nothing
 expect 0 '^anywarp [0-9]+\.[0-9]+' "$ANYWARP" --version
 expect 2 '^usage: ' "$ANYWARP"
 expect 2 'unknown command.*anywarp run rping' "$ANYWARP" rping
 expect 2 'which command' "$ANYWARP" run
 expect 2 'no argument' "$ANYWARP" env extra
+expect 1 'cannot write' sh -c '"$ANYWARP" --help >/dev/full'
 
 # The program runs with our libraries first, its arguments and its exit status its own.
 expect 0 "^$libraries\$" env -u LD_LIBRARY_PATH "$ANYWARP" run printenv LD_LIBRARY_PATH
@@ -38,6 +46,11 @@ expect 0 "^$libraries:/some/where\$" \
 expect 0 '^<a b> <\*> <>$' "$ANYWARP" run printf '<%s> <%s> <%s>' 'a b' '*' ''
 expect 42 '' "$ANYWARP" run sh -c 'exit 42'
 expect 0 '^ok$' "$ANYWARP" run -- echo ok
+expect 0 '^--help$' "$ANYWARP" run printf '%s\n' --help
+expect 0 '^on off=b$' "$ANYWARP" run -e ANYWARP_CRC=on --env=OFF=off=b \
+    sh -c 'echo $ANYWARP_CRC $OFF'
+expect 2 'should be VARIABLE=VALUE' "$ANYWARP" run -e ANYWARP_CRC true
+expect 2 'should be VARIABLE=VALUE' "$ANYWARP" run -e =on true
 expect 0 "$libraries/libibverbs.so.1" "$ANYWARP" run ldd "$(type -P rping)"
 expect 0 "$libraries/librdmacm.so.1" "$ANYWARP" run ldd "$(type -P rping)"
 expect 0 "^$libraries:/some/where\$" \

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel and the dynamic loader read in a program file. The bytes may be anything: every
+ * offset, length and count is checked against the file, and the file is read, not mapped, so that
+ * one that shrinks meanwhile does no harm.
+ */
+#ifndef ANYWARP_TOOLS_ELF_H
+#define ANYWARP_TOOLS_ELF_H
+
+#include <limits.h>
+#include <link.h>
+#include <stddef.h>
+
+enum elf_kind {
+    ELF_NONE,    /* not ELF: a script, or garbage */
+    ELF_BROKEN,  /* ELF that no loader would take */
+    ELF_FOREIGN, /* for another machine, word size or byte order */
+    ELF_NATIVE,
+};
+
+struct elf {
+    int fd; /* the caller's */
+    enum elf_kind kind;
+    /* of native files: */
+    char interpreter[PATH_MAX]; /* the dynamic loader it asks for; empty: none, as a static program
+                                 */
+    ElfW(Phdr) * segments;      /* heap */
+    size_t n_segments;
+};
+
+/** Reads the headers of the file open as @p fd. Whatever was found, elf_fini() ends it. */
+void elf_init(struct elf *e, int fd);
+void elf_fini(struct elf *e);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/elf.h"
+#include "tools/program.h"
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void tool_check_libraries(void)
+{
+    static const char *const names[] = {"libibverbs.so.1", "librdmacm.so.1"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s", tool_libraries, names[i]);
+        if (access(path, F_OK) != 0)
+            tool_die(TOOL_FAILED, "%s is missing: is anywarp installed?", path);
+    }
+}
+
+static void check_privileges(const char *program)
+{
+    if (geteuid() != getuid() || getegid() != getgid())
+        tool_die(TOOL_CANNOT_RUN, "cannot run with differing real and effective user or group");
+    const char *why = program_privilege(program);
+    if (why)
+        tool_die(TOOL_CANNOT_RUN, "%s: %s, so the loader would ignore anywarp's libraries", program,
+                 why);
+}
+
+/* A program that may be executed but not read is left to the kernel. */
+static void check_loader(const char *program)
+{
+    struct elf e;
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    elf_init(&e, fd);
+    if (e.kind == ELF_FOREIGN)
+        tool_die(TOOL_CANNOT_RUN, "%s: is for another machine: it cannot load anywarp", program);
+    if (e.kind == ELF_NATIVE && !*e.interpreter)
+        tool_die(TOOL_CANNOT_RUN, "%s: is statically linked: it cannot load anywarp", program);
+    elf_fini(&e);
+    close(fd);
+}
+
+/** Puts @p value before what is in the variable, or behind it, with a colon between. */
+static void extend(const char *name, const char *value, bool before)
+{
+    const char *old = getenv(name);
+    char *list = NULL;
+    int n;
+    if (!old || !*old)
+        n = asprintf(&list, "%s", value);
+    else
+        n = asprintf(&list, "%s:%s", before ? value : old, before ? old : value);
+    if (n < 0 || setenv(name, list, 1) != 0)
+        tool_die(TOOL_FAILED, "out of memory");
+    free(list);
+}
+
+static void set_environment(void)
+{
+    extend("LD_LIBRARY_PATH", tool_libraries, true);
+    extend("PATH", tool_programs, false);
+    if (*tool_preload) {
+        setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* leaks of the program are not ours to tell */
+        extend("LD_PRELOAD", tool_preload, true);
+    }
+}
+
+static void set_variable(char *assignment)
+{
+    char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment)
+        tool_die(TOOL_USAGE, "run: -e %s: should be VARIABLE=VALUE", assignment);
+    *equals = '\0';
+    if (setenv(assignment, equals + 1, 1) != 0)
+        tool_die(TOOL_FAILED, "out of memory");
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {{"env", required_argument, NULL, 'e'}, {0}};
+    for (int c; (c = getopt_long(argc, argv, "+e:", options, NULL)) != -1;) {
+        if (c != 'e')
+            return TOOL_USAGE;
+        set_variable(optarg);
+    }
+    if (optind == argc)
+        tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
+    tool_check_libraries();
+    set_environment();
+    char *program = program_find(argv[optind]);
+    check_privileges(program);
+    check_loader(program);
+    execvp(program, argv + optind); /* its path has a slash: nothing is searched */
+    tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
+             strerror(errno));
+}
+
+const struct tool tool_run = {
+    .name = "run",
+    .arguments = "[-e VARIABLE=VALUE]... [--] COMMAND [ARGUMENT...]",
+    .summary = "run a program on anywarp",
+    .help =
+        "Becomes the program, with anywarp's libraries before the system's: same process, same\n"
+        "exit status, signals go straight to it.\n"
+        "\n"
+        "  -e, --env VARIABLE=VALUE   set a variable of the program, as in -e ANYWARP_CRC=on\n",
+    .run = run,
+};
