@@ -12,6 +12,7 @@
 static const struct tool *const tools[] = {
     &tool_run,
     &tool_env,
+    &tool_config,
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))
 

@@ -14,6 +14,7 @@ struct tool {
     int (*run)(int argc, char **argv);
 };
 
+extern const struct tool tool_config;
 extern const struct tool tool_env;
 extern const struct tool tool_run;
 

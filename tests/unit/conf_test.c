@@ -92,12 +92,44 @@ static void each_knob(void **state)
     }
 }
 
+/* What cannot be stored as it stands in the table would silently be something else. */
+static void each_default(void **state)
+{
+    (void)state;
+    size_t n;
+    const struct iw_knob *k = iw_knobs(&n);
+    for (const struct iw_knob *end = k + n; k < end; k++) {
+        assert_true(iw_knob_legal(k, ""));
+        assert_true(!k->initial || iw_knob_legal(k, k->initial));
+    }
+}
+
+static void judging_changes_nothing(void **state)
+{
+    (void)state;
+    size_t n;
+    struct iw_conf before = *iw_conf();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct iw_knob *k = iw_knobs(&n), *end = k + n;
+        while (k < end && rows[i].name && strcmp(k->name, rows[i].name) != 0)
+            k++;
+        assert_true(k < end);
+        if (rows[i].name && iw_knob_legal(k, rows[i].value) == rows[i].reported)
+            fail_msg("%s=%s is judged otherwise", rows[i].name, rows[i].value);
+    }
+    assert_true(same(iw_conf(), &before));
+}
+
 int main(void)
 {
     static const char *const names[] = {
         "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",    "ANYWARP_SPIN_US",
         "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES"};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_knob)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_knob),
+        cmocka_unit_test(each_default),
+        cmocka_unit_test(judging_changes_nothing),
+    };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,10 +14,6 @@
 #define CONNECT_MS_MIN 100
 #define CONNECT_MS_MAX 600000
 
-static struct iw_conf conf = {.ext = true, .connect_ms = 20000, .spin_us = 50};
-
-/* Each parser changes the knob and says true, or leaves it alone and says false. */
-
 static bool parse_number(const char *s, unsigned long min, unsigned long max, unsigned long *out)
 {
     char *end;
@@ -46,88 +42,109 @@ static bool parse_string(const char *s, char *out, size_t size)
     return true;
 }
 
-static bool parse_crc(const char *s)
+static bool parse_crc(struct iw_conf *conf, const char *s)
 {
     bool on;
     if (!strcmp(s, "auto"))
-        conf.crc = IW_AUTO;
+        conf->crc = IW_AUTO;
     else if (parse_on_off(s, &on))
-        conf.crc = on ? IW_ON : IW_OFF;
+        conf->crc = on ? IW_ON : IW_OFF;
     else
         return false;
     return true;
 }
 
-static bool parse_fpdu(const char *s)
+static bool parse_fpdu(struct iw_conf *conf, const char *s)
 {
     unsigned long n;
     if (!strcmp(s, "auto")) {
-        conf.fpdu = IW_AUTO;
+        conf->fpdu = IW_AUTO;
     } else if (!strcmp(s, "mss")) {
-        conf.fpdu = IW_ON;
+        conf->fpdu = IW_ON;
     } else if (parse_number(s, FPDU_MULPDU_MIN, FPDU_ULPDU_MAX, &n)) {
-        conf.fpdu = IW_OFF;
-        conf.fpdu_bytes = (uint32_t)n;
+        conf->fpdu = IW_OFF;
+        conf->fpdu_bytes = (uint32_t)n;
     } else {
         return false;
     }
     return true;
 }
 
-static bool parse_ext(const char *s)
+static bool parse_ext(struct iw_conf *conf, const char *s)
 {
-    return parse_on_off(s, &conf.ext);
+    return parse_on_off(s, &conf->ext);
 }
 
-static bool parse_spin_us(const char *s)
+static bool parse_spin_us(struct iw_conf *conf, const char *s)
 {
     unsigned long n;
     if (!parse_number(s, 0, SPIN_US_MAX, &n))
         return false;
-    conf.spin_us = (unsigned)n;
+    conf->spin_us = (unsigned)n;
     return true;
 }
 
-static bool parse_connect_ms(const char *s)
+static bool parse_connect_ms(struct iw_conf *conf, const char *s)
 {
     unsigned long n;
     if (!parse_number(s, CONNECT_MS_MIN, CONNECT_MS_MAX, &n))
         return false;
-    conf.connect_ms = (unsigned)n;
+    conf->connect_ms = (unsigned)n;
     return true;
 }
 
-static bool parse_congestion(const char *s)
+static bool parse_congestion(struct iw_conf *conf, const char *s)
 {
-    return parse_string(s, conf.congestion, sizeof(conf.congestion));
+    return parse_string(s, conf->congestion, sizeof(conf->congestion));
 }
 
-static bool parse_devices(const char *s)
+static bool parse_devices(struct iw_conf *conf, const char *s)
 {
-    return parse_string(s, conf.devices, sizeof(conf.devices));
+    return parse_string(s, conf->devices, sizeof(conf->devices));
 }
 
-static const struct {
-    const char *name;
-    bool (*parse)(const char *value);
-    const char *legal;
-} knobs[] = {
-    {"ANYWARP_CRC", parse_crc, "auto, on or off"},
-    {"ANYWARP_FPDU", parse_fpdu, "auto, mss or 128 to 64768 bytes"},
-    {"ANYWARP_EXT", parse_ext, "on or off"},
-    {"ANYWARP_CONNECT_MS", parse_connect_ms, "100 to 600000 milliseconds"},
-    {"ANYWARP_SPIN_US", parse_spin_us, "0 to 1000000 microseconds"},
-    {"ANYWARP_CONGESTION", parse_congestion, "a name of at most 15 bytes"},
-    {"ANYWARP_DEVICES", parse_devices, "a list of at most 255 bytes"},
+static const struct iw_knob knobs[] = {
+    {"ANYWARP_CRC", "choice", "auto, on, off", "auto",
+     "CRC32c of each FPDU; auto is off between addresses of this host; a peer that asks always "
+     "gets it",
+     parse_crc},
+    {"ANYWARP_FPDU", "size", "auto, mss, 128 to 64768", "auto",
+     "size of the FPDUs that are sent; mss keeps to one TCP segment", parse_fpdu},
+    {"ANYWARP_EXT", "choice", "on, off", "on", "whether to tell peers that this is anywarp",
+     parse_ext},
+    {"ANYWARP_CONNECT_MS", "number", "100 to 600000", "20000",
+     "milliseconds that TCP may take to connect, and then the other side to answer; after them "
+     "RDMA_CM_EVENT_UNREACHABLE; if shorter, also for an MPA Request (5000) and a first message "
+     "(10000) to a listener",
+     parse_connect_ms},
+    {"ANYWARP_SPIN_US", "number", "0 to 1000000", "50",
+     "microseconds to look for work before a blocking wait sleeps; four times that for events of connections", parse_spin_us},
+    {"ANYWARP_CONGESTION", "name", "at most 15 bytes", NULL,
+     "TCP congestion control; none: the system's", parse_congestion},
+    {"ANYWARP_DEVICES", "list", "aw0=eth0 aw1=eth1, at most 255 bytes", NULL,
+     "one device for each interface instead of one for all; an id gets the one that has its local "
+     "address, loopback ones get the first",
+     parse_devices},
+    {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
+     "2: say why completions fail and connections die; 3, 4: more", NULL},
+    {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},
+    {"IBV_CONFIG_DIR", "path", "a directory", NULL,
+     "there is a device only if a *.driver file in it has a line \"driver anywarp\"", NULL},
+    {"SYSFS_PATH", "path", "a directory", "/sys", "what ibv_get_sysfs_path() tells the program",
+     NULL},
 };
+#define N_KNOBS (sizeof(knobs) / sizeof(knobs[0]))
+
+static struct iw_conf conf;
 
 static void read_environment(void)
 {
-    for (size_t i = 0; i < sizeof(knobs) / sizeof(knobs[0]); i++) {
-        const char *value = getenv(knobs[i].name);
-        if (value && *value && !knobs[i].parse(value))
-            iw_log(IW_LOG_WARN, "%s=%s is not understood (%s): ignored", knobs[i].name, value,
-                   knobs[i].legal);
+    for (const struct iw_knob *k = knobs; k < knobs + N_KNOBS; k++) {
+        const char *value = getenv(k->name);
+        if (k->parse && k->initial)
+            k->parse(&conf, k->initial);
+        if (k->parse && value && *value && !k->parse(&conf, value))
+            iw_log(IW_LOG_WARN, "%s=%s is not understood (%s): ignored", k->name, value, k->values);
     }
 }
 
@@ -136,4 +153,16 @@ const struct iw_conf *iw_conf(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, read_environment);
     return &conf;
+}
+
+const struct iw_knob *iw_knobs(size_t *n)
+{
+    *n = N_KNOBS;
+    return knobs;
+}
+
+bool iw_knob_legal(const struct iw_knob *knob, const char *value)
+{
+    struct iw_conf scratch;
+    return !*value || !knob->parse || knob->parse(&scratch, value);
 }

@@ -4,6 +4,7 @@
 #define ANYWARP_RNIC_CONF_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum iw_switch { IW_AUTO, IW_ON, IW_OFF };
@@ -19,7 +20,24 @@ struct iw_conf {
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
 };
 
+/* One environment variable. "anywarp config" and the table in README.md say what stands here. */
+struct iw_knob {
+    const char *name;
+    const char *type; /* one word */
+    const char *values;
+    const char *initial; /* the default; NULL: none */
+    const char *meaning;
+    /* Stores a legal value, else says false and changes nothing; NULL: whoever reads it judges. */
+    bool (*parse)(struct iw_conf *conf, const char *value);
+};
+
 /** The knobs in force; a value that cannot be understood is reported once and ignored. */
 const struct iw_conf *iw_conf(void);
+
+/** The table of all @p n variables that the libraries read. */
+const struct iw_knob *iw_knobs(size_t *n);
+
+/** Whether a value of the environment would be understood; an empty one is as good as none. */
+bool iw_knob_legal(const struct iw_knob *knob, const char *value);
 
 #endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/conf.h"
+#include "tools/text.h"
+#include "tools/tool.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** What is set; an empty value is as good as none. */
+static const char *present(const struct iw_knob *k)
+{
+    const char *value = getenv(k->name);
+    return value && *value ? value : NULL;
+}
+
+static void print_human(const struct iw_knob *k)
+{
+    const char *value = present(k), *initial = k->initial ? k->initial : "none";
+    if (!value)
+        printf("%s: not set\n", k->name);
+    else if (iw_knob_legal(k, value))
+        printf("%s=%s\n", k->name, value);
+    else
+        printf("%s=%s: not understood, %s is in force\n", k->name, value, initial);
+    printf("    %s: %s (default %s)\n", k->type, k->values, initial);
+    text_wrap(stdout, 4, k->meaning);
+}
+
+static void print_json(const struct iw_knob *k)
+{
+    const char *value = present(k);
+    const struct {
+        const char *key, *text;
+    } members[] = {{"name", k->name},       {"type", k->type}, {"values", k->values},
+                   {"default", k->initial}, {"value", value},  {"meaning", k->meaning}};
+    fputs("{", stdout);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        printf("\"%s\": ", members[i].key);
+        json_string(stdout, members[i].text);
+        fputs(", ", stdout);
+    }
+    printf("\"legal\": %s}", !value || iw_knob_legal(k, value) ? "true" : "false");
+}
+
+static bool listed(const char *name, char **names)
+{
+    for (; *names; names++)
+        if (!strcmp(*names, name))
+            return true;
+    return false;
+}
+
+static void check_names(char **names)
+{
+    size_t n;
+    const struct iw_knob *knobs = iw_knobs(&n);
+    for (; *names; names++) {
+        size_t i = 0;
+        while (i < n && strcmp(knobs[i].name, *names) != 0)
+            i++;
+        if (i == n)
+            tool_die(TOOL_FAILED, "config: %s: no such variable", *names);
+    }
+}
+
+static int config(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
+    bool json = false;
+    for (int c; (c = getopt_long(argc, argv, "j", options, NULL)) != -1;) {
+        if (c != 'j')
+            return TOOL_USAGE;
+        json = true;
+    }
+    size_t n, printed = 0;
+    char **names = argv + optind;
+    const struct iw_knob *k = iw_knobs(&n);
+    check_names(names);
+    for (const struct iw_knob *end = k + n; k < end; k++) {
+        if (*names && !listed(k->name, names))
+            continue;
+        if (json)
+            fputs(printed ? ",\n " : "[", stdout);
+        else if (printed)
+            putchar('\n');
+        (json ? print_json : print_human)(k);
+        printed++;
+    }
+    if (json)
+        puts("]");
+    return 0;
+}
+
+const struct tool tool_config = {
+    .name = "config",
+    .arguments = "[--json] [VARIABLE...]",
+    .summary = "the environment variables: values, default, meaning, and what is set now",
+    .help = "Prints the environment variables that the libraries read, or those that are named:\n"
+            "the value now, if one is set, the legal ones, the default and the meaning. Programs\n"
+            "read them once, when they first use the libraries.\n"
+            "\n"
+            "  -j, --json   as an array of JSON objects\n",
+    .run = config,
+};
