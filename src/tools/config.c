@@ -24,22 +24,19 @@ static void print_human(const struct iw_knob *k)
     else
         printf("%s=%s: not understood, %s is in force\n", k->name, value, initial);
     printf("    %s: %s (default %s)\n", k->type, k->values, initial);
-    text_wrap(stdout, 4, k->meaning);
+    text_wrap(stdout, 4, "", k->meaning);
 }
 
 static void print_json(const struct iw_knob *k)
 {
     const char *value = present(k);
-    const struct {
-        const char *key, *text;
-    } members[] = {{"name", k->name},       {"type", k->type}, {"values", k->values},
-                   {"default", k->initial}, {"value", value},  {"meaning", k->meaning}};
-    fputs("{", stdout);
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        printf("\"%s\": ", members[i].key);
-        json_string(stdout, members[i].text);
-        fputs(", ", stdout);
-    }
+    fputc('{', stdout);
+    json_member(stdout, "name", k->name);
+    json_member(stdout, "type", k->type);
+    json_member(stdout, "values", k->values);
+    json_member(stdout, "default", k->initial);
+    json_member(stdout, "value", value);
+    json_member(stdout, "meaning", k->meaning);
     printf("\"legal\": %s}", !value || iw_knob_legal(k, value) ? "true" : "false");
 }
 

@@ -9,17 +9,20 @@
 
 #include <limits.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum elf_kind {
     ELF_NONE,    /* not ELF: a script, or garbage */
-    ELF_BROKEN,  /* ELF that no loader would take */
+    ELF_BROKEN,  /* ELF, but damaged: parts lie outside the file, or are not what they should be */
     ELF_FOREIGN, /* for another machine, word size or byte order */
     ELF_NATIVE,
 };
 
 struct elf {
     int fd; /* the caller's */
+    uint64_t size;
     enum elf_kind kind;
     /* of native files: */
     char interpreter[PATH_MAX]; /* the dynamic loader it asks for; empty: none, as a static program
@@ -31,5 +34,14 @@ struct elf {
 /** Reads the headers of the file open as @p fd. Whatever was found, elf_fini() ends it. */
 void elf_init(struct elf *e, int fd);
 void elf_fini(struct elf *e);
+
+/** Reads bytes of the file; false: they are not all there. */
+bool elf_read(const struct elf *e, void *buf, size_t len, uint64_t offset);
+
+/** Where in the file the loader finds the address, or UINT64_MAX: nowhere. */
+uint64_t elf_offset(const struct elf *e, ElfW(Addr) address);
+
+/** The first segment of that type, or NULL. */
+const ElfW(Phdr) * elf_segment(const struct elf *e, ElfW(Word) type);
 
 #endif

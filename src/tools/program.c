@@ -34,8 +34,7 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-/** The first executable file, else the first file at all; NULL: none. */
-static char *search_path(const char *name)
+char *program_search(const char *name)
 {
     const char *path = getenv("PATH");
     char *list = strdup(path ? path : "/usr/local/bin:/usr/bin:/bin"), *rest = list, *best = NULL;
@@ -59,7 +58,7 @@ static char *search_path(const char *name)
 
 char *program_find(const char *name)
 {
-    char *path = strchr(name, '/') ? strdup(name) : search_path(name);
+    char *path = strchr(name, '/') ? strdup(name) : program_search(name);
     if (!path)
         tool_die(TOOL_NOT_FOUND, "%s: command not found", name);
     if (access(path, F_OK) != 0)

@@ -10,6 +10,9 @@
  */
 char *program_find(const char *name);
 
+/** The file that PATH gives for a name without slash, best an executable one; NULL: none. */
+char *program_search(const char *name);
+
 /** @return why the kernel would run it with privileges, as in "is setuid", or NULL */
 const char *program_privilege(const char *path);
 

@@ -64,7 +64,7 @@ static void extend(const char *name, const char *value, bool before)
     free(list);
 }
 
-static void set_environment(void)
+void tool_set_environment(void)
 {
     extend("LD_LIBRARY_PATH", tool_libraries, true);
     extend("PATH", tool_programs, false);
@@ -95,7 +95,7 @@ static int run(int argc, char **argv)
     if (optind == argc)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
     tool_check_libraries();
-    set_environment();
+    tool_set_environment();
     char *program = program_find(argv[optind]);
     check_privileges(program);
     check_loader(program);

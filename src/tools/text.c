@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/text.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
 #define COLUMNS 79
 
-void text_wrap(FILE *f, int indent, const char *words)
+static void put_word(FILE *f, const char *word, size_t len)
 {
-    int column = 0;
+    for (; len > 0; word++, len--)
+        fputc(iscntrl((unsigned char)*word) ? '?' : *word, f);
+}
+
+void text_wrap(FILE *f, int indent, const char *label, const char *words)
+{
+    int column = fprintf(f, "%-*s", indent, label), start = column;
     for (size_t len; *words; words += len + strspn(words + len, " ")) {
         len = strcspn(words, " ");
-        if (column > 0 && column + 1 + (int)len > COLUMNS) {
-            fputc('\n', f);
-            column = 0;
-        }
-        column += fprintf(f, "%*s%.*s", column > 0 ? 1 : indent, "", (int)len, words);
+        if (column > start && column + 1 + (int)len > COLUMNS)
+            column = fprintf(f, "\n%*s", indent, "") - 1;
+        else if (column > start)
+            column += fprintf(f, " ");
+        start = indent;
+        put_word(f, words, len);
+        column += (int)len;
     }
     fputc('\n', f);
 }
@@ -53,4 +62,11 @@ void json_string(FILE *f, const char *s)
             fwrite(s, 1, len, f);
     }
     fputc('"', f);
+}
+
+void json_member(FILE *f, const char *key, const char *text)
+{
+    fprintf(f, "\"%s\": ", key);
+    json_string(f, text);
+    fputs(", ", f);
 }

@@ -15,6 +15,8 @@ struct tool {
 };
 
 extern const struct tool tool_config;
+extern const struct tool tool_devices;
+extern const struct tool tool_doctor;
 extern const struct tool tool_env;
 extern const struct tool tool_run;
 
@@ -28,6 +30,9 @@ enum { TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_CANNOT_RUN = 126, TOOL_NOT_FOUND = 
 
 /** Prints "anywarp: " and the message on standard error, and exits. */
 _Noreturn void tool_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/** Makes the environment of programs that run on anywarp. */
+void tool_set_environment(void);
 
 /** Ends the process if one of the two libraries is not where it should be. */
 void tool_check_libraries(void);

@@ -44,7 +44,8 @@ ANYWARP_DEVICES='aw0=lo aw1=lo' expect 0 '^2 HCAs found:$' "$own/ibv_devinfo" -l
 ANYWARP_DEVICES='aw0=lo aw1=lo' expect 0 '^hca_id:\taw1$' "$own/ibv_devinfo"
 for program in ibv_devices ibv_devinfo 'ibv_devinfo -l'; do
     # shellcheck disable=SC2086
-    "$ANYWARP" run "$own"/$program >/dev/full 2>/dev/null && failed "$program: a full disk is no error"
+    "$ANYWARP" run "$own"/$program >/dev/full 2>/dev/null &&
+        failed "$program: a full disk is no error"
 done
 
 # The driver file: written, found by other programs, removed.

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of "anywarp doctor". Each says what it finds, and what to do about it. */
+#ifndef ANYWARP_TOOLS_DOCTOR_H
+#define ANYWARP_TOOLS_DOCTOR_H
+
+enum doctor_level {
+    DOCTOR_GOOD,
+    DOCTOR_NOTE, /* good to know */
+    DOCTOR_WARN, /* may be in the way */
+    DOCTOR_FAIL, /* is in the way */
+};
+
+/** Prints a finding; @p todo, which may be NULL, says what to do. */
+void doctor_say(enum doctor_level level, const char *todo, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** The installation: libraries, devices, variables. */
+void doctor_installation(void);
+
+/** The machine: network and limits. */
+void doctor_machine(void);
+
+/** The program that "anywarp run NAME" would run. */
+void doctor_program(const char *name);
+
+/** A native program with a dynamic loader: what it loads. */
+struct elf;
+void doctor_dynamic(const char *path, const struct elf *e);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/doctor.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Below these it is worth a word. */
+#define DESCRIPTORS_FEW 4096
+#define PORTS_FEW       1024
+
+static int interface_flags(const char *name)
+{
+    struct ifreq r = {0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+    int flags = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &r) == 0 ? r.ifr_flags : 0;
+    if (fd >= 0)
+        close(fd);
+    return flags;
+}
+
+/** Connects to itself by TCP. @return 0 or an errno */
+static int talk_to_self(const struct sockaddr *any, socklen_t len)
+{
+    struct sockaddr_storage addr;
+    int listener = socket(any->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = listener < 0 ? -1 : socket(any->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && bind(listener, any, len) == 0 && listen(listener, 1) == 0 &&
+              getsockname(listener, (struct sockaddr *)&addr, &len) == 0 &&
+              connect(fd, (struct sockaddr *)&addr, len) == 0;
+    int err = ok ? 0 : errno;
+    if (fd >= 0)
+        close(fd);
+    if (listener >= 0)
+        close(listener);
+    return err;
+}
+
+static void check_sockets(void)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    if (!(interface_flags("lo") & IFF_UP)) {
+        doctor_say(DOCTOR_FAIL, "ip link set lo up", "the loopback interface is down");
+        return;
+    }
+    int err = talk_to_self((struct sockaddr *)&v4, sizeof(v4));
+    if (err)
+        doctor_say(DOCTOR_FAIL,
+                   "look for a firewall, a seccomp filter or a container without network",
+                   "a TCP connection to 127.0.0.1 fails: %s", strerror(err));
+    else
+        doctor_say(DOCTOR_GOOD, NULL, "TCP connections over the loopback interface work");
+    err = talk_to_self((struct sockaddr *)&v6, sizeof(v6));
+    if (err)
+        doctor_say(DOCTOR_NOTE, NULL, "no IPv6: a TCP connection to ::1 fails: %s", strerror(err));
+}
+
+static void check_addresses(void)
+{
+    struct ifaddrs *list = NULL;
+    bool found = false;
+    if (getifaddrs(&list) != 0)
+        list = NULL;
+    for (struct ifaddrs *a = list; a; a = a->ifa_next)
+        found |= a->ifa_addr && !(a->ifa_flags & IFF_LOOPBACK) && (a->ifa_flags & IFF_UP) &&
+                 (a->ifa_addr->sa_family == AF_INET || a->ifa_addr->sa_family == AF_INET6);
+    if (list)
+        freeifaddrs(list);
+    if (!found)
+        doctor_say(DOCTOR_NOTE, NULL,
+                   "only loopback addresses: programs of other machines cannot be reached");
+}
+
+static void check_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    if (limit.rlim_max < DESCRIPTORS_FEW)
+        doctor_say(DOCTOR_WARN, "raise it: ulimit -Hn as root, or LimitNOFILE of the service",
+                   "a process may open %llu descriptors at most; each connection takes one",
+                   (unsigned long long)limit.rlim_max);
+    else
+        doctor_say(DOCTOR_GOOD, NULL, "a process may open %llu descriptors",
+                   (unsigned long long)limit.rlim_max);
+}
+
+static void check_ports(void)
+{
+    int low, high;
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    if (f && fscanf(f, "%d %d", &low, &high) == 2 && high - low < PORTS_FEW)
+        doctor_say(DOCTOR_WARN, "widen it: sysctl net.ipv4.ip_local_port_range",
+                   "connections have only the ports %d to %d to start from", low, high);
+    if (f)
+        fclose(f);
+}
+
+static void check_congestion(void)
+{
+    const char *name = getenv("ANYWARP_CONGESTION");
+    int fd = name && *name ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    if (fd < 0)
+        return;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0)
+        doctor_say(DOCTOR_WARN,
+                   "sysctl net.ipv4.tcp_allowed_congestion_control has what is allowed",
+                   "ANYWARP_CONGESTION=%s is refused: %s", name, strerror(errno));
+    close(fd);
+}
+
+void doctor_machine(void)
+{
+    check_sockets();
+    check_addresses();
+    check_descriptors();
+    check_ports();
+    check_congestion();
+}
