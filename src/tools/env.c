@@ -15,11 +15,13 @@ static void print_quoted(const char *s)
     }
 }
 
-static void print_variable(const char *name, const char *value, const char *rest)
+/** @p before and @p after are of the shell's language, and stand around the value as they are. */
+static void print_variable(const char *name, const char *before, const char *value,
+                           const char *after)
 {
-    printf("export %s=\"", name);
+    printf("export %s=\"%s", name, before);
     print_quoted(value);
-    printf("%s\"\n", rest);
+    printf("%s\"\n", after);
 }
 
 static int env(int argc, char **argv)
@@ -30,9 +32,10 @@ static int env(int argc, char **argv)
     if (optind != argc)
         tool_die(TOOL_USAGE, "env takes no argument");
     tool_check_libraries();
-    print_variable("LD_LIBRARY_PATH", tool_libraries, "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
+    print_variable("LD_LIBRARY_PATH", "", tool_libraries, "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
+    print_variable("PATH", "${PATH:+$PATH:}", tool_programs, "");
     if (*tool_preload)
-        print_variable("LD_PRELOAD", tool_preload, "");
+        print_variable("LD_PRELOAD", "", tool_preload, "");
     return 0;
 }
 

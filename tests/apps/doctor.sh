@@ -58,6 +58,9 @@ if unshare -rn true 2>/dev/null; then
     expect 1 'FAIL the loopback interface is down -> ip link set' unshare -rn "$ANYWARP" doctor
 fi
 
+expect 0 'warn LD_PRELOAD=/none/librspreload.so comes before' \
+    env LD_PRELOAD=/none/librspreload.so "$ANYWARP" doctor
+
 # Programs that work.
 build plain || skip "no C compiler"
 expect 0 "note $dir/plain uses neither libibverbs nor librdmacm" "$ANYWARP" doctor "$dir/plain"

@@ -55,6 +55,8 @@ expect 0 "$libraries/libibverbs.so.1" "$ANYWARP" run ldd "$(type -P rping)"
 expect 0 "$libraries/librdmacm.so.1" "$ANYWARP" run ldd "$(type -P rping)"
 expect 0 "^$libraries:/some/where\$" \
     env LD_LIBRARY_PATH=/some/where sh -c 'eval "$("$ANYWARP" env)"; printenv LD_LIBRARY_PATH'
+expect 0 "^/bin:$BUILDDIR/src/tools/bin\$" \
+    env PATH=/bin sh -c 'eval "$("$ANYWARP" env)"; echo "$PATH"'
 
 # The program takes the launcher's place: same process, signals reach it.
 "$ANYWARP" run sleep 60 &
