@@ -118,7 +118,9 @@ static const struct iw_knob knobs[] = {
      "(10000) to a listener",
      parse_connect_ms},
     {"ANYWARP_SPIN_US", "number", "0 to 1000000", "50",
-     "microseconds to look for work before a blocking wait sleeps; four times that for events of connections", parse_spin_us},
+     "microseconds to look for work before a blocking wait sleeps; four times that for events of "
+     "connections",
+     parse_spin_us},
     {"ANYWARP_CONGESTION", "name", "at most 15 bytes", NULL,
      "TCP congestion control; none: the system's", parse_congestion},
     {"ANYWARP_DEVICES", "list", "aw0=eth0 aw1=eth1, at most 255 bytes", NULL,
