@@ -122,6 +122,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     __atomic_store_n(&s->slot, i, __ATOMIC_RELEASE);
     lock_get(&slot->lock);
     slot->source = s;
+    atomic_fetch_add(&slot->word, GENERATION); /* publishes it to whoever pins */
     struct epoll_event ev = slot_event(i, events);
     lock_put(&slot->lock);
     r = sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, fd, &ev);
