@@ -186,6 +186,33 @@ static void destroy_waits_for_the_acknowledgement(void **state)
     pair_close(&keep, 1);
 }
 
+/** The keys of its receives are those of its own domain, whatever domain the QP has. */
+static void its_domain_may_be_another(void **state)
+{
+    struct pair keep, p;
+    (void)state;
+    pair_open(&keep, &(struct pair_conf){0});
+    struct ibv_srq *srq = srq_new(keep.b.pd, 4);
+    pair_open(&p, &(struct pair_conf){.srq = srq});
+    post(srq, &keep.b, 1, 0, 100);
+    post(srq, &p.b, 2, 0, 100); /* a key of the QP's domain */
+    memset(keep.b.buf, 0, 100);
+    memset(p.b.buf, 0, 100);
+    send_one(&p, 11, 'x');
+    struct ibv_wc wc = side_poll(&p.b);
+    assert_int_equal(wc.wr_id, 1);
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(keep.b.buf[0], 'x');
+    send_one(&p, 12, 'y');
+    wc = side_poll(&p.b);
+    assert_int_equal(wc.wr_id, 2);
+    assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+    assert_int_equal(p.b.buf[0], 0);
+    pair_close(&p, 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    pair_close(&keep, 1);
+}
+
 static void the_extended_call_makes_basic_ones(void **state)
 {
     struct pair p;
@@ -443,6 +470,7 @@ int main(void)
         cmocka_unit_test(the_last_wqe_event_comes_at_the_end),
         cmocka_unit_test(the_limit_is_armed_again_by_modify),
         cmocka_unit_test(destroy_waits_for_the_acknowledgement),
+        cmocka_unit_test(its_domain_may_be_another),
         cmocka_unit_test(the_extended_call_makes_basic_ones),
         cmocka_unit_test(each_message_is_received_once),
         cmocka_unit_test(who_has_much_does_not_stop_the_others),

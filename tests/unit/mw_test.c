@@ -32,7 +32,7 @@ static int setup(void **state)
     binder.pd = pd;
     lock_init(&binder.sq_lock);
     lock_init(&binder.rx_lock);
-    iw_pd_add_qp(pd, &binder.pd_link);
+    iw_pd_add_qp(pd, &binder, &binder.in_pd);
     return mr && mw ? 0 : -1;
 }
 
@@ -41,7 +41,7 @@ static int teardown(void **state)
     (void)state;
     iw_mw_dealloc(mw);
     assert_int_equal(iw_mr_dereg(mr), 0);
-    iw_pd_remove_qp(pd, &binder.pd_link);
+    iw_pd_remove_qp(pd, &binder.in_pd);
     return iw_pd_dealloc(pd);
 }
 
@@ -91,7 +91,7 @@ static void a_binding_is_seen_whole_or_not_at_all(void **state)
         qp[i].pd = pd;
         lock_init(&qp[i].sq_lock);
         lock_init(&qp[i].rx_lock);
-        iw_pd_add_qp(pd, &qp[i].pd_link);
+        iw_pd_add_qp(pd, &qp[i], &qp[i].in_pd);
         assert_int_equal(pthread_create(&t[i], NULL, reader, &qp[i]), 0);
     }
     for (unsigned i = 0; i < BINDS || !atomic_load(&granted); i++)
@@ -99,7 +99,7 @@ static void a_binding_is_seen_whole_or_not_at_all(void **state)
     atomic_store(&stop, true);
     for (int i = 0; i < READERS; i++) {
         assert_int_equal(pthread_join(t[i], NULL), 0);
-        iw_pd_remove_qp(pd, &qp[i].pd_link);
+        iw_pd_remove_qp(pd, &qp[i].in_pd);
     }
     assert_int_equal(atomic_load(&wrong), 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/qp.h"
 #include "rnic/region.h"
+#include "rnic/srq.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -27,6 +28,8 @@ static int setup(void **state)
     other = iw_pd_alloc(NULL);
     own_qp.pd = pd;
     other_qp.pd = other;
+    own_qp.rq = &own_qp.own_rq;
+    other_qp.rq = &other_qp.own_rq;
     return pd && other ? 0 : -1;
 }
 
@@ -47,7 +50,7 @@ static void publish(struct iw_region *r, uint64_t base, uint64_t len, unsigned a
 
 /* ---- the check ---- */
 
-#define USES 5
+#define USES 6
 
 enum fault { NONE, UNKNOWN, DEAD, FOREIGN, RIGHTS, WRAP, BELOW, ABOVE, LONG };
 
@@ -60,6 +63,14 @@ static const enum iw_err names[USES][LONG + 1] = {
                        [ABOVE] = IW_ERR_LOCAL_PROT,
                        [LONG] = IW_ERR_LOCAL_PROT},
     [IW_USE_SCATTER] = {[UNKNOWN] = IW_ERR_LOCAL_SINK,
+                        [DEAD] = IW_ERR_LOCAL_SINK,
+                        [FOREIGN] = IW_ERR_LOCAL_SINK,
+                        [RIGHTS] = IW_ERR_LOCAL_SINK,
+                        [WRAP] = IW_ERR_LOCAL_SINK,
+                        [BELOW] = IW_ERR_LOCAL_SINK,
+                        [ABOVE] = IW_ERR_LOCAL_SINK,
+                        [LONG] = IW_ERR_LOCAL_SINK},
+    [IW_USE_RECEIVE] = {[UNKNOWN] = IW_ERR_LOCAL_SINK,
                         [DEAD] = IW_ERR_LOCAL_SINK,
                         [FOREIGN] = IW_ERR_LOCAL_SINK,
                         [RIGHTS] = IW_ERR_LOCAL_SINK,
@@ -94,9 +105,8 @@ static const enum iw_err names[USES][LONG + 1] = {
 };
 
 static const unsigned right[USES] = {
-    [IW_USE_SCATTER] = IBV_ACCESS_LOCAL_WRITE,
-    [IW_USE_WRITE] = IBV_ACCESS_REMOTE_WRITE,
-    [IW_USE_READ] = IBV_ACCESS_REMOTE_READ,
+    [IW_USE_SCATTER] = IBV_ACCESS_LOCAL_WRITE,  [IW_USE_RECEIVE] = IBV_ACCESS_LOCAL_WRITE,
+    [IW_USE_WRITE] = IBV_ACCESS_REMOTE_WRITE,   [IW_USE_READ] = IBV_ACCESS_REMOTE_READ,
     [IW_USE_ATOMIC] = IBV_ACCESS_REMOTE_ATOMIC,
 };
 
@@ -167,6 +177,25 @@ static void faults(void **state)
                              err ? "another name" : "no error");
             }
     }
+}
+
+static void a_shared_receive_queue_has_its_own_domain(void **state)
+{
+    struct iw_srq srq = {.pd = other};
+    struct iw_qp qp = {.pd = pd, .rq = &srq.rq};
+    struct iw_region r;
+    uint8_t *ptr;
+    (void)state;
+    srq.rq.srq = &srq;
+    publish(&r, BASE, 16, ALL);
+    uint32_t stag = r.grant.stag;
+    assert_int_equal(iw_region_check(stag, &qp, IW_USE_RECEIVE, BASE, 1, &ptr), IW_ERR_LOCAL_SINK);
+    assert_int_equal(iw_region_check(stag, &qp, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
+    qp.pd = other;
+    srq.pd = pd;
+    assert_int_equal(iw_region_check(stag, &qp, IW_USE_RECEIVE, BASE, 1, &ptr), IW_OK);
+    assert_int_equal(iw_region_check(stag, &qp, IW_USE_SCATTER, BASE, 1, &ptr), IW_ERR_LOCAL_SINK);
+    iw_region_revoke(&r);
 }
 
 static void bounds(void **state)
@@ -287,9 +316,9 @@ static void users(void **state)
 {
     struct iw_qp qp = {0};
     (void)state;
-    iw_pd_add_qp(pd, &qp.pd_link);
+    iw_pd_add_qp(pd, &qp, &qp.in_pd);
     assert_int_equal(iw_pd_dealloc(pd), EBUSY);
-    iw_pd_remove_qp(pd, &qp.pd_link);
+    iw_pd_remove_qp(pd, &qp.in_pd);
     assert_true(list_empty(&pd->qps));
     assert_int_equal(atomic_load(&pd->users), 0);
 }
@@ -334,14 +363,14 @@ static void copier_start(struct copier *c, struct iw_pd *in, int i)
     lock_init(&c->qp.rx_lock);
     lock_init(&c->qp.sq_lock);
     c->lock = i % 2 ? &c->qp.rx_lock : &c->qp.sq_lock;
-    iw_pd_add_qp(in, &c->qp.pd_link);
+    iw_pd_add_qp(in, &c->qp, &c->qp.in_pd);
     assert_int_equal(pthread_create(&c->thread, NULL, copy_thread, c), 0);
 }
 
 static void copier_join(struct copier *c)
 {
     assert_int_equal(pthread_join(c->thread, NULL), 0);
-    iw_pd_remove_qp(c->pd, &c->qp.pd_link);
+    iw_pd_remove_qp(c->pd, &c->qp.in_pd);
     lock_fini(&c->qp.rx_lock);
     lock_fini(&c->qp.sq_lock);
 }
@@ -381,9 +410,9 @@ static void *qp_thread(void *arg)
         struct iw_qp *qp = calloc(1, sizeof(*qp));
         lock_init(&qp->rx_lock);
         lock_init(&qp->sq_lock);
-        iw_pd_add_qp(pd, &qp->pd_link);
+        iw_pd_add_qp(pd, qp, &qp->in_pd);
         sched_yield();
-        iw_pd_remove_qp(pd, &qp->pd_link);
+        iw_pd_remove_qp(pd, &qp->in_pd);
         lock_fini(&qp->rx_lock);
         lock_fini(&qp->sq_lock);
         free(qp);
@@ -413,8 +442,15 @@ static void revoke_while_qps_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(faults),     TEST(bounds), TEST(explain),      TEST(the_longest_explanation_fits),
-        TEST(invalidate), TEST(users),  TEST(revoke_waits), TEST(revoke_while_qps_go),
+        TEST(faults),
+        TEST(a_shared_receive_queue_has_its_own_domain),
+        TEST(bounds),
+        TEST(explain),
+        TEST(the_longest_explanation_fits),
+        TEST(invalidate),
+        TEST(users),
+        TEST(revoke_waits),
+        TEST(revoke_while_qps_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

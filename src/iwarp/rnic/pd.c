@@ -52,18 +52,19 @@ int iw_pd_dealloc(struct iw_pd *pd)
     return 0;
 }
 
-void iw_pd_add_qp(struct iw_pd *pd, struct list *link)
+void iw_pd_add_qp(struct iw_pd *pd, struct iw_qp *qp, struct iw_pd_user *u)
 {
+    u->qp = qp;
     atomic_fetch_add(&pd->users, 1);
     lock_get(&pd->root->lock);
-    list_add_tail(&pd->root->qps, link);
+    list_add_tail(&pd->root->qps, &u->link);
     lock_put(&pd->root->lock);
 }
 
-void iw_pd_remove_qp(struct iw_pd *pd, struct list *link)
+void iw_pd_remove_qp(struct iw_pd *pd, struct iw_pd_user *u)
 {
     lock_get(&pd->root->lock);
-    list_del(link);
+    list_del(&u->link);
     lock_put(&pd->root->lock);
     atomic_fetch_sub(&pd->users, 1);
 }

@@ -13,8 +13,8 @@ void iw_place(uint8_t *dst, const uint8_t *src, size_t len)
     __atomic_store_n(dst + len - 1, src[len - 1], __ATOMIC_RELEASE);
 }
 
-enum iw_err iw_scatter(struct iw_qp *qp, const struct ibv_sge *sge, uint32_t nsge, uint64_t offset,
-                       const uint8_t *src, size_t len)
+enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *sge, uint32_t nsge,
+                       uint64_t offset, const uint8_t *src, size_t len)
 {
     for (uint32_t k = 0; k < nsge && len; k++) {
         if (offset >= sge[k].length) {
@@ -25,10 +25,9 @@ enum iw_err iw_scatter(struct iw_qp *qp, const struct ibv_sge *sge, uint32_t nsg
         if (n > len)
             n = len;
         uint8_t *p;
-        enum iw_err err =
-            iw_region_check(sge[k].lkey, qp, IW_USE_SCATTER, sge[k].addr + offset, n, &p);
+        enum iw_err err = iw_region_check(sge[k].lkey, qp, use, sge[k].addr + offset, n, &p);
         if (err) {
-            iw_qp_explain_sge(qp, IW_ERR_LOCAL_SINK, IW_USE_SCATTER, sge, k, nsge, offset, n);
+            iw_qp_explain_sge(qp, IW_ERR_LOCAL_SINK, use, sge, k, nsge, offset, n);
             return IW_ERR_LOCAL_SINK;
         }
         if (p)

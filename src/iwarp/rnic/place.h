@@ -13,10 +13,11 @@ void iw_place(uint8_t *dst, const uint8_t *src, size_t len);
 /**
  * Copies into a scatter list, @p offset bytes into it; the caller knows that it fits. Each entry is
  * checked for every call, as its region may have been revoked.
+ * @param use  IW_USE_SCATTER or IW_USE_RECEIVE
  * @return IW_OK or LOCAL_SINK
  */
-enum iw_err iw_scatter(struct iw_qp *qp, const struct ibv_sge *sge, uint32_t nsge, uint64_t offset,
-                       const uint8_t *src, size_t len);
+enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *sge, uint32_t nsge,
+                       uint64_t offset, const uint8_t *src, size_t len);
 
 /** Bytes of a scatter list. */
 uint64_t iw_sge_bytes(const struct ibv_sge *sge, uint32_t nsge);

@@ -160,9 +160,11 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
 {
     cq_use(qp->send_cq, 1);
     cq_use(qp->recv_cq, 1);
-    if (qp->rq->srq)
+    if (qp->rq->srq) {
         atomic_fetch_add(&qp->rq->srq->users, 1);
-    iw_pd_add_qp(pd, &qp->pd_link);
+        iw_pd_add_qp(qp->rq->srq->pd, qp, &qp->in_srq_pd);
+    }
+    iw_pd_add_qp(pd, qp, &qp->in_pd);
 }
 
 static void forget_threads(struct iw_qp *qp)
@@ -243,7 +245,9 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_dirty_wait(&qp->dirty);
     iw_rx_fini(qp);
     iw_mw_leave_qp(qp);
-    iw_pd_remove_qp(iw_pd(qp->pub.pd), &qp->pd_link);
+    iw_pd_remove_qp(iw_pd(qp->pub.pd), &qp->in_pd);
+    if (qp->rq->srq)
+        iw_pd_remove_qp(qp->rq->srq->pd, &qp->in_srq_pd);
 }
 
 void iw_qp_free(struct iw_qp *qp)

@@ -197,7 +197,8 @@ struct iw_qp {
         struct ibv_qp_ex pub_ex;
     };
     struct iw_pd *pd;                /* a root; pub.pd may be a parent domain */
-    struct list pd_link;             /* pd->qps */
+    struct iw_pd_user in_pd;         /* pd->qps */
+    struct iw_pd_user in_srq_pd;     /* those of the SRQ's domain */
     struct iw_qp *hash_next;         /* QP number table */
     struct iw_cq *send_cq, *recv_cq; /* NULL only for a queue of size 0 */
     struct iw_rq *rq;                /* own_rq, or that of the SRQ */

@@ -134,7 +134,7 @@ static enum iw_err response_locked(struct iw_qp *qp, const struct ddp_seg *seg)
                       seg->len, seg->last ? ", last" : "", seg->to, seg->stag, e->len - o->received,
                       e->nsge ? sge[0].addr + o->received : 0, e->nsge ? sge[0].lkey : 0);
     else
-        err = iw_scatter(qp, sge, e->nsge, o->received, seg->payload, seg->len);
+        err = iw_scatter(qp, IW_USE_SCATTER, sge, e->nsge, o->received, seg->payload, seg->len);
     if (err) {
         e->status = (uint8_t)iw_err_info(err)->status;
         return err;
@@ -166,7 +166,7 @@ static enum iw_err atomic_response_locked(struct iw_qp *qp, const struct rdmap_a
         iw_qp_explain(qp, IW_ERR_RESPONSE_ATOMIC, "request identifier 0x%" PRIx32, r->id);
         return IW_ERR_RESPONSE_ATOMIC;
     }
-    enum iw_err err = iw_scatter(qp, iw_sq_sge(&qp->sq, o->sqe), e->nsge, 0,
+    enum iw_err err = iw_scatter(qp, IW_USE_SCATTER, iw_sq_sge(&qp->sq, o->sqe), e->nsge, 0,
                                  (const uint8_t *)&r->original, sizeof(r->original));
     if (err) {
         e->status = (uint8_t)iw_err_info(err)->status;

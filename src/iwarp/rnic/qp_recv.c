@@ -74,7 +74,7 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
                       rdmap_ops[seg->opcode].name, seg->last ? "" : "more than ", at + len, room);
     }
     if (!err)
-        err = iw_scatter(qp, qp->recv.sge, qp->recv.nsge, at, p, len);
+        err = iw_scatter(qp, IW_USE_RECEIVE, qp->recv.sge, qp->recv.nsge, at, p, len);
     if (!err && seg->last && rdmap_ops[seg->opcode].invalidate) {
         err = iw_region_invalidate(seg->inval_stag, qp, true);
         if (err)

@@ -3,6 +3,7 @@
 
 #include "rnic/mw.h"
 #include "rnic/qp.h"
+#include "rnic/srq.h"
 #include "rnic/stag.h"
 #include "wire/range.h"
 
@@ -28,6 +29,11 @@ static const struct {
                         IW_ERR_LOCAL_PROT, IW_ERR_LOCAL_PROT},
                        "local source"},
     [IW_USE_SCATTER] = {IBV_ACCESS_LOCAL_WRITE,
+                        false,
+                        {IW_OK, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK,
+                         IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK},
+                        "local sink"},
+    [IW_USE_RECEIVE] = {IBV_ACCESS_LOCAL_WRITE,
                         false,
                         {IW_OK, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK,
                          IW_ERR_LOCAL_SINK, IW_ERR_LOCAL_SINK},
@@ -98,10 +104,15 @@ static enum refusal look(uint32_t stag, const struct iw_pd *pd, const struct iw_
     return GRANTED;
 }
 
+static const struct iw_pd *pd_of(const struct iw_qp *qp, enum iw_use use)
+{
+    return use == IW_USE_RECEIVE && qp->rq->srq ? qp->rq->srq->pd->root : qp->pd;
+}
+
 enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
                             uint64_t len, uint8_t **ptr)
 {
-    return uses[use].err[look(stag, qp->pd, qp, use, to, len, ptr)];
+    return uses[use].err[look(stag, pd_of(qp, use), qp, use, to, len, ptr)];
 }
 
 int iw_region_advised(uint32_t lkey, struct iw_pd *pd, bool write, uint64_t to, uint64_t len,
@@ -163,7 +174,7 @@ void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp
 {
     struct iw_region *r;
     char asked[96], is[128];
-    enum iw_stag_found found = iw_stag_find(stag, qp->pd, &r);
+    enum iw_stag_found found = iw_stag_find(stag, pd_of(qp, use), &r);
     snprintf(asked, sizeof(asked), "%s of %" PRIu64 " bytes at 0x%" PRIx64 ", key 0x%08x",
              uses[use].name, len, to, stag);
     if (found == IW_STAG_OWN)
@@ -230,7 +241,7 @@ void iw_region_revoke(struct iw_region *r)
     iw_stag_hide(r);
     lock_get(&pd->lock);
     list_for_each (link, &pd->qps) {
-        struct iw_qp *qp = container_of(link, struct iw_qp, pd_link);
+        struct iw_qp *qp = container_of(link, struct iw_pd_user, link)->qp;
         lock_get(&qp->rx_lock);
         lock_put(&qp->rx_lock);
         lock_get(&qp->sq_lock);

@@ -6,9 +6,9 @@
  * the only place in the project that turns an STag into a pointer.
  *
  * Lifetime of memory: whoever checks a region and then copies does both under one of the QP's locks
- * (rx or sq). Revoking marks the region dead, then takes and releases the locks of every QP of the
- * protection domain once: after that nobody can still be copying, and no lock or counter is touched
- * on the data path. A pointer must not be kept past the lock.
+ * (rx or sq). Revoking marks the region dead, then takes and releases the locks of every QP that
+ * uses the protection domain once: after that nobody can still be copying, and no lock or counter
+ * is touched on the data path. A pointer must not be kept past the lock.
  *
  * A window pins the region of its memory: while it is bound, that region is neither revoked nor
  * invalidated. When it is unbound a copy through it may still run on another QP; the grace period
@@ -40,8 +40,14 @@ struct iw_pd {
     atomic_uint users;  /* what was made on it: EBUSY for dealloc */
     /* The rest is used in a root only. */
     struct lock lock;    /* qps, windows; above the QP locks */
-    struct list qps;     /* struct iw_qp.pd_link */
+    struct list qps;     /* struct iw_pd_user.link */
     struct list windows; /* struct iw_mw.pd_link */
+};
+
+/** A QP whose copies may go to or from memory of a domain: its own, or that of its SRQ. */
+struct iw_pd_user {
+    struct list link;
+    struct iw_qp *qp;
 };
 
 static inline struct iw_pd *iw_pd(struct ibv_pd *p)
@@ -94,7 +100,8 @@ struct iw_mr {
 /** Who wants to use a region: decides which right is needed and how a refusal is called. */
 enum iw_use {
     IW_USE_GATHER,  /* local source of a Send or Write: no right needed; LOCAL_PROT */
-    IW_USE_SCATTER, /* local sink of a receive or read: LOCAL_WRITE; LOCAL_SINK */
+    IW_USE_SCATTER, /* local sink of a read or atomic: LOCAL_WRITE; LOCAL_SINK */
+    IW_USE_RECEIVE, /* of a receive: the same, but in the PD of the SRQ if there is one */
     IW_USE_WRITE,   /* RDMA Write of the peer: REMOTE_WRITE; TAGGED_* */
     IW_USE_READ,    /* RDMA Read of the peer: REMOTE_READ; READ_* */
     IW_USE_ATOMIC,  /* atomic of the peer: REMOTE_ATOMIC; READ_* */
@@ -107,7 +114,7 @@ enum iw_use {
  * @param qp    whose stream or work request asks; one of its locks is held
  * @param to    tagged offset of the first byte, @p len bytes; len 0 checks nothing and gives NULL
  * @param ptr   [out] where the bytes are; valid while the caller holds the QP lock. NULL with
- *              IW_OK and IW_USE_SCATTER: they are thrown away
+ *              IW_OK and a local sink: they are thrown away
  * @return IW_OK or the error that fits @p use
  */
 enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
@@ -155,13 +162,12 @@ int iw_pd_dealloc(struct iw_pd *pd);
 void iw_pd_fork(enum fork_step step);
 
 /**
- * A QP begins or ends to use the regions of @p pd: from add to remove, revoking waits for it. Both
- * count as a user. Remove last of all before freeing, when nothing can copy any more; call both
+ * A QP begins or ends to use the regions of @p pd: from add to remove, revoking waits for it, and
+ * it counts as a user. Remove last of all before freeing, when nothing can copy any more; call both
  * with no lock held.
- * @param link  struct iw_qp.pd_link
  */
-void iw_pd_add_qp(struct iw_pd *pd, struct list *link);
-void iw_pd_remove_qp(struct iw_pd *pd, struct list *link);
+void iw_pd_add_qp(struct iw_pd *pd, struct iw_qp *qp, struct iw_pd_user *u);
+void iw_pd_remove_qp(struct iw_pd *pd, struct iw_pd_user *u);
 
 /**
  * Registers memory. Nothing is pinned and no byte is touched; see probe.h for what is looked at.
