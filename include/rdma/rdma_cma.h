@@ -416,8 +416,11 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len);
 
 /**
- * Ends a connection: what was posted is sent, the queue pair goes to error, its other work requests
- * are flushed. DISCONNECTED follows on both sides. Harmless on a connection that has ended.
+ * Ends a connection: what was posted is sent, unless it waits for an answer of the other side
+ * (behind a fence, or for its turn among the reads); the queue pair goes to error, its other work
+ * requests are flushed. DISCONNECTED follows on both sides. While the other side has not answered a
+ * connect, this takes effect behind ESTABLISHED, if that comes. Harmless on a connection that has
+ * ended.
  * @return errno EINVAL (nothing was ever connected)
  */
 int rdma_disconnect(struct rdma_cm_id *id);

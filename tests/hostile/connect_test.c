@@ -6,13 +6,18 @@
 #include "peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -236,6 +241,40 @@ static void revision_1_is_answered(void **state)
     expect_end(&p, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
 }
 
+/** This thread goes into a network of its own, which has loopback only. @return whether it may */
+static bool leave_network(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    if (unshare(CLONE_NEWNET))
+        return false;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_return_code(ioctl(fd, SIOCSIFFLAGS, &lo), errno);
+    close(fd);
+    return true;
+}
+
+/** The thread that finds out, the engine's, is in another one. */
+static void the_retry_stays_in_its_network(void **state)
+{
+    static struct peer p;
+    uint8_t reply[PEER_REPLY_MAX];
+    (void)state;
+    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    assert_return_code(home, errno);
+    if (!leave_network())
+        skip();
+    open_victim(&p);
+    uint16_t port = rdma_get_src_port(p.victim.id);
+    expect_retry(&p);
+    peer_send(&p, reply, peer_reply(&p, reply));
+    side_event(&p.victim, RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(rdma_get_src_port(p.victim.id), port);
+    peer_hang_up(&p, false);
+    expect_end(&p, RDMA_CM_EVENT_DISCONNECTED, 0);
+    assert_return_code(setns(home, CLONE_NEWNET), errno);
+    close(home);
+}
+
 /* ---- stages ---- */
 
 static void untaken(struct peer *p)
@@ -310,6 +349,36 @@ static void a_reset_after_part_of_the_reply(void **state)
     expect_end(&p, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
+/** As in rdma-core, where the call waits for the peer's answer: that comes first, then the end. */
+static void disconnected_before_the_reply(void **state)
+{
+    (void)state;
+    for (int accepted = 0; accepted < 2; accepted++)
+        for (int taken = 0; taken < 2; taken++) {
+            static struct peer p;
+            uint8_t reply[PEER_REPLY_MAX], byte;
+            open_victim(&p);
+            if (taken)
+                peer_take_request(&p);
+            assert_int_equal(rdma_disconnect(p.victim.id), 0);
+            assert_int_equal(rdma_disconnect(p.victim.id), 0);
+            if (!taken)
+                peer_take_request(&p);
+            expect_quiet(&p);
+            size_t n = peer_reply(&p, reply);
+            reply[16] |= accepted ? 0 : 0x20;
+            peer_send(&p, reply, n);
+            side_event(&p.victim, accepted ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_REJECTED);
+            assert_int_equal(recv(p.fd, &byte, 1, 0), 0);
+            peer_hang_up(&p, false);
+            if (accepted)
+                side_event(&p.victim, RDMA_CM_EVENT_DISCONNECTED);
+            assert_int_equal(p.victim.id->qp->state, IBV_QPS_ERR);
+            expect_quiet(&p);
+            peer_close(&p);
+        }
+}
+
 /** Whatever the peer did last may be under way: nothing is heard of it afterwards. */
 static void destroyed_at_each_stage(void **state)
 {
@@ -354,6 +423,8 @@ int main(void)
         cmocka_unit_test(a_reply_byte_by_byte),
         cmocka_unit_test(one_retry_with_revision_1),
         cmocka_unit_test(revision_1_is_answered),
+        cmocka_unit_test(the_retry_stays_in_its_network),
+        cmocka_unit_test(disconnected_before_the_reply),
         cmocka_unit_test(a_reset_after_part_of_the_reply),
         cmocka_unit_test(destroyed_at_each_stage),
         cmocka_unit_test(destroyed_behind_a_glued_reply),

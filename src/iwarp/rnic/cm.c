@@ -106,7 +106,7 @@ void iw_cm_established(struct iw_cm *cm)
     iw_cm_raise(cm, cm, &cm->outcome, &ev);
     lock_get(&cm->lock);
     cm->told = true;
-    bool end_waits = cm->end_waits, unwanted = cm->destroyed;
+    bool end_waits = cm->end_waits, unwanted = cm->destroyed || cm->hang_up;
     lock_put(&cm->lock);
     if (end_waits)
         raise_ended(cm);
@@ -404,8 +404,11 @@ void iw_cm_news(struct iw_qp *qp, unsigned news)
         if (iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
             iw_cm_established(cm);
     }
-    if (news & IW_QP_NEWS_FIN_HELD)
+    if (news & IW_QP_NEWS_FIN_HELD) {
+        if (!atomic_exchange(&cm->released, true))
+            iw_qp_release(qp); /* the timer was that of the hold */
         set_close_timer(cm);
+    }
     /* The thread with the news of the disconnection may be behind the one with that of the end. */
     if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED))
         raise_disconnected(cm);
@@ -472,10 +475,18 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param)
     return param->ctx ? iw_qp_find(param->ctx, param->qp_num) : NULL;
 }
 
+/** Whether an ESTABLISHED may be on its way. */
+static bool begun(enum iw_cm_state s)
+{
+    return s == IW_CM_S_CONNECTING || s == IW_CM_S_WAIT_REPLY || s == IW_CM_S_RETRY ||
+           s == IW_CM_S_ACCEPTED || s == IW_CM_S_ESTABLISHED;
+}
+
 int iw_cm_disconnect(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
     enum iw_cm_state state = cm->state;
+    cm->hang_up |= !cm->told && begun(state);
     lock_put(&cm->lock);
     struct iw_qp *qp = pin(cm);
     int r = 0;

@@ -31,7 +31,7 @@ struct iw_qp;
     X(LISTEN)                                                                                      \
     X(CONNECTING)   /* TCP */                                                                      \
     X(WAIT_REPLY)   /* MPA Request sent */                                                         \
-    X(RETRY)        /* revision 1: a new socket is being made by the thread that found out */      \
+    X(RETRY)        /* revision 1: the thread that found out begins anew */                        \
     X(WAIT_REQUEST) /* a listener's child, unknown to the program */                               \
     X(DECISION)     /* CONNECT_REQUEST given to the program */                                     \
     X(ACCEPTED)     /* Reply sent; the first FPDU is waited for */                                 \
@@ -86,6 +86,7 @@ struct iw_cm {
     struct iw_qp *qp;       /* linked: gets the socket's events; under lock */
     struct iw_qp *reserved; /* during the handshake */
     bool destroyed;         /* by the program: nobody hears of events */
+    bool hang_up;           /* the program disconnected during the handshake: at its end, then */
     bool watched;           /* the source holds a reference */
     bool busy;              /* CONNECTING: a thread has taken the sending of the Request */
     bool peer_gone;         /* DECISION: found out before the program decided */
@@ -215,6 +216,8 @@ int iw_cm_rebind(struct iw_cm *cm, bool other_port);
 /** Options of a connected socket: keepalive, user time-out. */
 void iw_cm_socket_connected(int fd);
 void iw_cm_socket_tos(int fd, uint8_t tos);
+/** A connected socket is as before connect() again, bound as it was. @return 0 or negative errno */
+int iw_cm_socket_again(int fd);
 socklen_t iw_cm_addr_len(const struct sockaddr *addr);
 /** Whether both ends of the connected socket are this host. */
 bool iw_cm_same_host(int fd);

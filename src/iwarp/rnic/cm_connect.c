@@ -186,14 +186,17 @@ void iw_cm_connect_ready(struct iw_cm *cm)
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
 }
 
-/** A new socket with revision 1, once, for a peer that hung up on revision 2 without a word. */
+/**
+ * The same socket with revision 1, once, for a peer that hung up on revision 2 without a word. A
+ * new one would be made in the network namespace of whatever thread this is.
+ */
 static void retry(struct iw_cm *cm)
 {
     cm->retried = true;
     cm->busy = false;
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
-    int r = iw_cm_rebind(cm, false);
+    int r = iw_cm_socket_again(cm->fd);
     if (!r)
         r = begin_tcp(cm);
     lock_get(&cm->lock);

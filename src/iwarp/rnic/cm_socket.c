@@ -58,6 +58,16 @@ void iw_cm_socket_connected(int fd)
     set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
 }
 
+int iw_cm_socket_again(int fd)
+{
+    const struct sockaddr none = {.sa_family = AF_UNSPEC};
+    int error;
+    socklen_t len = sizeof(error);
+    int r = (int)sys_connect(fd, &none, sizeof(none));
+    sys_getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len); /* of the connection that is gone */
+    return r;
+}
+
 void iw_cm_socket_tos(int fd, uint8_t tos)
 {
     set_int(fd, IPPROTO_IP, IP_TOS, tos);

@@ -116,8 +116,10 @@ IW_CM_EXPORT int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_
 
 /**
  * Graceful close: what was posted goes out, then FIN; the QP goes to error and its work requests
- * are flushed; DISCONNECTED follows. 0 also when the peer was first, or nothing was ever
- * established.
+ * are flushed; DISCONNECTED follows. Work that waits for answers of the peer (behind a fence, or
+ * for a place among the outstanding reads) does not go out: like an adapter, this side waits for no
+ * answer once it leaves. During a handshake the close begins when ESTABLISHED has been raised, if
+ * ever. 0 also when the peer was first, or nothing was ever established.
  * @return -EINVAL for a listener or an endpoint that never began to connect
  */
 IW_CM_EXPORT int iw_cm_disconnect(struct iw_cm *cm);
