@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Streams that end while what we send is stuck in a full window. */
+/* Streams that end while what we send is stuck in a full window, or what came in waits. */
 #include "engine/still.h"
 #include "unit/vectors.h"
 
+#include "wire/bytes.h"
+
+#include <errno.h>
 #include <sys/epoll.h>
 
 #define WINDOW 1000
+#define EARLY  60000 /* bytes of a Send that finds no receive */
+#define EARLYS 6     /* are past the bound */
 #define BYTES  12000 /* in one segment of ours, gathered where it lies */
 #define PUBLIC 0x11
 #define SECRET 0xee
@@ -149,12 +154,52 @@ static void deregistered_memory_is_not_sent(void **state)
     assert_false(iw_qp(qp)->linked);
 }
 
+static int timed_out(struct iwc_stream *s)
+{
+    (void)s;
+    return -ETIMEDOUT;
+}
+
+/** An FPDU without CRC, through the window. */
+static void send_early(uint32_t msn)
+{
+    static uint8_t fpdu[2 + DDP_UNTAGGED_HDR + EARLY + 4];
+    struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
+    put_be16(fpdu, DDP_UNTAGGED_HDR + EARLY);
+    ddp_encode_untagged(fpdu + 2, RDMAP_SEND, true, 0, msn, 0);
+    size_t size = (sizeof(fpdu) + 3) / 4 * 4;
+    for (size_t at = 0; at < size && !iw_qp(qp)->paused;) {
+        size_t n = size - at < WINDOW ? size - at : WINDOW;
+        struct iovec v = {fpdu + at, n};
+        ssize_t sent = peer->ops->send(peer, &v, 1);
+        at += sent > 0 ? (size_t)sent : 0;
+        still_run(qp, EPOLLIN);
+    }
+}
+
+/** The socket is not read, so nothing but its own word says what happened. */
+static void a_paused_stream_says_why_it_died(void **state)
+{
+    struct iwc_stream_ops ops = *iwc_stream_mem_stream(pair[0])->ops;
+    (void)state;
+    for (uint32_t i = 1; i <= EARLYS && !iw_qp(qp)->paused; i++)
+        send_early(i);
+    assert_true(iw_qp(qp)->paused);
+    ops.error = timed_out;
+    iw_qp(qp)->stream->ops = &ops;
+    still_run(qp, EPOLLERR | EPOLLHUP);
+    assert_false(iw_qp(qp)->linked);
+    assert_int_equal(iw_qp(qp)->error, IW_ERR_LLP_LOST);
+    assert_string_equal(iw_qp(qp)->explanation, "ETIMEDOUT, Connection timed out");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(flushed_memory_is_free, setup, teardown),
         cmocka_unit_test_setup_teardown(deregistered_memory_is_not_sent, setup, teardown),
         cmocka_unit_test_setup_teardown(terminate_meets_full_window, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_paused_stream_says_why_it_died, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,12 @@ static void wire_close(struct iwc_stream *s, int reset)
     wire_of(s)->closed = true;
 }
 
+static int wire_error(struct iwc_stream *s)
+{
+    (void)s;
+    return 0;
+}
+
 static uint32_t wire_emss(struct iwc_stream *s)
 {
     (void)s;
@@ -77,6 +83,7 @@ static const struct iwc_stream_ops ops = {
     .send = wire_send,
     .shutdown = wire_shutdown,
     .close = wire_close,
+    .error = wire_error,
     .emss = wire_emss,
 };
 

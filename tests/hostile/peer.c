@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #define PATIENCE_S 10
 #define START_HDR  20
+#define FLAG_M     0x80
 #define FLAG_CRC   0x40
 #define FLAG_S     0x10
 #define DEPTH      4
@@ -83,7 +85,8 @@ static bool fill(struct peer *p, size_t len)
     assert_true(len <= sizeof(p->in));
     while (p->in_len < len) {
         ssize_t n = recv(p->fd, p->in + p->in_len, sizeof(p->in) - p->in_len, 0);
-        if (n == 0 || (n < 0 && errno == ECONNRESET))
+        p->reset = n < 0 && errno == ECONNRESET;
+        if (n == 0 || p->reset)
             return false;
         assert_true(n > 0); /* else the victim said nothing in time */
         p->in_len += (size_t)n;
@@ -114,7 +117,7 @@ static void send_request(struct peer *p, const struct peer_conf *c)
 {
     uint8_t frame[START_HDR + 4] = "MPA ID Req Frame";
     uint16_t none = c->side.no_reads ? 0 : DEPTH;
-    frame[16] = FLAG_S | (p->crc ? FLAG_CRC : 0);
+    frame[16] = FLAG_S | (p->crc ? FLAG_CRC : 0) | (p->markers ? FLAG_M : 0);
     frame[17] = 2;
     peer_put16(frame + 18, 4);
     peer_put16(frame + 20, c->ird ? c->ird : none);
@@ -126,6 +129,7 @@ static void take_reply(struct peer *p)
 {
     assert_true(fill(p, START_HDR));
     assert_memory_equal(p->in, "MPA ID Rep Frame", 16);
+    p->crc |= (p->in[16] & FLAG_CRC) != 0;
     size_t size = START_HDR + get16(p->in + 18);
     assert_true(fill(p, size));
     drop(p, size);
@@ -144,7 +148,7 @@ static void listen_victim(struct peer *p, struct sockaddr_in *addr)
 
 static void accept_victim(struct peer *p, const struct peer_conf *c)
 {
-    uint8_t depth = c->side.no_reads ? 0 : DEPTH;
+    uint8_t depth = c->side.no_reads ? 0 : c->side.depth ? c->side.depth : DEPTH;
     struct rdma_conn_param param = {.initiator_depth = depth, .responder_resources = depth};
     struct rdma_cm_event *ev;
     assert_int_equal(rdma_get_cm_event(p->victim.events, &ev), 0);
@@ -161,7 +165,8 @@ static void begin(struct peer *p, const struct peer_conf *conf)
     for (int qn = 0; qn < PEER_QUEUES; qn++)
         p->msn[qn] = 1;
     p->crc = !conf->no_crc;
-    p->fd = p->listening = -1;
+    p->markers = conf->markers;
+    p->fd = p->listening = p->quoted = -1;
 }
 
 static void be_patient(int fd)
@@ -169,6 +174,7 @@ static void be_patient(int fd)
     struct timeval patience = {.tv_sec = PATIENCE_S};
     assert_true(fd >= 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 }
 
 void peer_open(struct peer *p, const struct peer_conf *conf)
@@ -178,6 +184,8 @@ void peer_open(struct peer *p, const struct peer_conf *conf)
     listen_victim(p, &addr);
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     be_patient(p->fd);
+    if (conf->small_window)
+        setsockopt(p->fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int));
     assert_return_code(connect(p->fd, (struct sockaddr *)&addr, sizeof(addr)), errno);
     send_request(p, conf);
     accept_victim(p, conf);
@@ -249,6 +257,7 @@ void peer_take_request(struct peer *p)
     assert_true(fill(p, START_HDR));
     assert_memory_equal(p->in, "MPA ID Req Frame", 16);
     p->rev = p->in[17];
+    p->crc |= (p->in[16] & FLAG_CRC) != 0;
     size_t size = START_HDR + get16(p->in + 18);
     assert_true(fill(p, size));
     drop(p, size);
@@ -260,7 +269,7 @@ size_t peer_reply(const struct peer *p, uint8_t *out)
     bool enhanced = p->rev == 2;
     memset(out, 0, PEER_REPLY_MAX);
     memcpy(out, "MPA ID Rep Frame", 16);
-    out[16] = (enhanced ? FLAG_S : 0) | (p->crc ? FLAG_CRC : 0);
+    out[16] = (enhanced ? FLAG_S : 0) | (p->crc ? FLAG_CRC : 0) | (p->markers ? FLAG_M : 0);
     out[17] = p->rev;
     if (!enhanced)
         return START_HDR;
@@ -356,7 +365,35 @@ static size_t put_header(uint8_t *h, const struct peer_seg *s)
     return 18;
 }
 
-size_t peer_fpdu(const struct peer *p, const struct peer_seg *s, uint8_t *out)
+static size_t frame(const struct peer *p, size_t ulpdu, uint16_t says, uint32_t crc_xor,
+                    uint8_t *out)
+{
+    assert_true(ulpdu <= PEER_ULPDU_MAX);
+    peer_put16(out, says);
+    size_t at = 2 + ulpdu;
+    while (at % 4)
+        out[at++] = 0;
+    uint32_t crc = (p->crc ? crc32c(out, at) : 0) ^ crc_xor;
+    for (int i = 0; i < 4; i++) /* the only field with its least significant byte first */
+        out[at++] = (uint8_t)(crc >> 8 * i);
+    return at;
+}
+
+size_t peer_frame(const struct peer *p, const void *ulpdu, size_t len, uint8_t *out)
+{
+    memmove(out + 2, ulpdu, len);
+    return frame(p, len, (uint16_t)len, 0, out);
+}
+
+/** Remembers what may be quoted of the @p len bytes. */
+static void remember(struct peer *p, const uint8_t *ulpdu, size_t len)
+{
+    unsigned i = p->nsent++ % PEER_SENT;
+    memcpy(p->sent[i].bytes, ulpdu, len < PEER_HEADERS ? len : PEER_HEADERS);
+    p->sent[i].ulpdu_len = (uint16_t)len;
+}
+
+size_t peer_fpdu(struct peer *p, const struct peer_seg *s, uint8_t *out)
 {
     size_t ulpdu = put_header(out + 2, s);
     if (s->payload)
@@ -364,15 +401,8 @@ size_t peer_fpdu(const struct peer *p, const struct peer_seg *s, uint8_t *out)
     else
         memset(out + 2 + ulpdu, 0, s->len);
     ulpdu += s->len;
-    assert_true(ulpdu <= PEER_ULPDU_MAX);
-    peer_put16(out, s->lie_len ? s->ulpdu_len : (uint16_t)ulpdu);
-    size_t at = 2 + ulpdu;
-    while (at % 4)
-        out[at++] = 0;
-    uint32_t crc = (p->crc ? crc32c(out, at) : 0) ^ s->crc_xor;
-    for (int i = 0; i < 4; i++) /* the only field with its least significant byte first */
-        out[at++] = (uint8_t)(crc >> 8 * i);
-    return at;
+    remember(p, out + 2, ulpdu);
+    return frame(p, ulpdu, s->lie_len ? s->ulpdu_len : (uint16_t)ulpdu, s->crc_xor, out);
 }
 
 void peer_send_seg(struct peer *p, const struct peer_seg *s)
@@ -382,6 +412,13 @@ void peer_send_seg(struct peer *p, const struct peer_seg *s)
 }
 
 /* ---- receiving ---- */
+
+bool peer_crc_good(const uint8_t *bytes, size_t len)
+{
+    const uint8_t *c = bytes + len - 4;
+    uint32_t crc = (uint32_t)c[3] << 24 | (uint32_t)c[2] << 16 | (uint32_t)c[1] << 8 | c[0];
+    return crc == crc32c(bytes, len - 4);
+}
 
 bool peer_next(struct peer *p, struct peer_seg *s)
 {
@@ -393,10 +430,9 @@ bool peer_next(struct peer *p, struct peer_seg *s)
         return false;
     memcpy(bytes, p->in, size);
     drop(p, size);
-    const uint8_t *h = bytes + 2, *c = bytes + size - 4;
-    uint32_t crc = (uint32_t)c[3] << 24 | (uint32_t)c[2] << 16 | (uint32_t)c[1] << 8 | c[0];
+    const uint8_t *h = bytes + 2;
     if (p->crc)
-        assert_int_equal(crc, crc32c(bytes, size - 4));
+        assert_true(peer_crc_good(bytes, size));
     *s = (struct peer_seg){.ddp = h[0], .rdmap = h[1], .ulpdu_len = (uint16_t)ulpdu};
     size_t hdr = s->ddp & PEER_TAGGED ? 14 : 18;
     assert_true(ulpdu >= hdr);
@@ -414,6 +450,45 @@ bool peer_next(struct peer *p, struct peer_seg *s)
     return true;
 }
 
+/** The last of our segments with these headers. @return -1 if there is none */
+static int find_sent(const struct peer *p, const uint8_t *headers, size_t len, uint16_t ulpdu_len)
+{
+    for (unsigned back = 1; back <= p->nsent && back <= PEER_SENT; back++) {
+        unsigned i = p->nsent - back;
+        if (!memcmp(p->sent[i % PEER_SENT].bytes, headers, len) &&
+            p->sent[i % PEER_SENT].ulpdu_len == ulpdu_len)
+            return (int)i;
+    }
+    return -1;
+}
+
+#define HAS_LEN   0x80
+#define HAS_DDP   0x40
+#define HAS_RDMAP 0x20
+
+static void check_terminate(struct peer *p, const struct peer_seg *s)
+{
+    const uint8_t *t = s->payload;
+    p->quoted = -1;
+    assert_true(s->len >= 4);
+    assert_true(s->ddp == (PEER_LAST | PEER_DDP_V1) && s->qn == 2 && s->msn == 1 && s->mo == 0);
+    assert_int_equal(t[3], 0);
+    if (t[2] == 0) {
+        assert_int_equal(s->len, 4);
+        return;
+    }
+    unsigned layer = t[0] >> 4, etype = t[0] & 0xf;
+    assert_true(layer == 1 || (layer == 0 && etype != 0));
+    size_t len = t[6] & PEER_TAGGED ? 14 : 18;
+    bool request = (t[7] & 0xf) == PEER_READ_REQUEST;
+    bool rdmap = layer == 0 && etype == 1 && request;
+    assert_int_equal(t[2], HAS_LEN | HAS_DDP | (rdmap ? HAS_RDMAP : 0));
+    len += rdmap ? 28 : 0;
+    assert_int_equal(s->len, 6 + len);
+    p->quoted = find_sent(p, t + 6, len, get16(t + 4));
+    assert_true(p->quoted >= 0);
+}
+
 unsigned peer_terminate(struct peer *p)
 {
     unsigned found = PEER_NO_TERM;
@@ -423,8 +498,9 @@ unsigned peer_terminate(struct peer *p)
         if ((s.rdmap & 0xf) != PEER_TERMINATE)
             continue;
         const uint8_t *t = s.payload;
-        assert_true(s.len >= 4);
+        check_terminate(p, &s);
         found = PEER_TERM(t[0] >> 4, t[0] & 0xf, t[1]);
     }
+    assert_false(found != PEER_NO_TERM && p->reset);
     return found;
 }

@@ -32,6 +32,8 @@ enum peer_op {
 #define PEER_FPDU_MAX  65536
 #define PEER_QUEUES    4
 #define PEER_REPLY_MAX 24
+#define PEER_SENT      128 /* segments that are remembered, for what a Terminate quotes */
+#define PEER_HEADERS   (18 + 28)
 
 struct peer {
     struct side victim;
@@ -39,10 +41,18 @@ struct peer {
     int listening;               /* our socket, if the victim is the active side, else -1 */
     int fd;
     uint8_t rev;               /* of the Request that was taken last */
-    bool crc;                  /* both sides use it */
+    bool crc;                  /* both sides use it: one of them asked */
+    bool markers;              /* we ask for them */
     uint32_t msn[PEER_QUEUES]; /* of our next message */
     uint8_t in[2 * PEER_FPDU_MAX];
     size_t in_len;
+    bool reset; /* the victim ended the stream so */
+    struct {
+        uint8_t bytes[PEER_HEADERS]; /* DDP header, and what may be an RDMAP one */
+        uint16_t ulpdu_len;
+    } sent[PEER_SENT];
+    unsigned nsent;
+    int quoted; /* the segment, counted from 0, that the Terminate quotes; -1: none */
 };
 
 /** Byte 0 and 1 of a DDP header. */
@@ -69,9 +79,14 @@ struct peer_conf {
     struct pair_conf side;
     bool no_crc;
     uint16_t ird, ord; /* of ours; 0: 4. With side.no_reads both are 0 */
+    bool small_window; /* we take a few KB at a time only */
+    bool markers;      /* we want them; the victim's stream cannot be read by peer_next() then */
 };
 
-/** Connects to a listening victim with MPA revision 2; both are established then. */
+/**
+ * Connects to a listening victim with MPA revision 2; both are established then. The victim serves
+ * side.depth reads at once, 4 if it is 0.
+ */
 void peer_open(struct peer *p, const struct peer_conf *conf);
 /** Destroys the victim, canaries checked, and closes the sockets. */
 void peer_close(struct peer *p);
@@ -112,8 +127,12 @@ void peer_read_request(uint8_t out[28], uint32_t sink_stag, uint64_t sink_to, ui
 /** The 52 bytes of an Atomic Request, a fetch and add of 1 unless @p aop is another. */
 void peer_atomic_request(uint8_t out[52], uint8_t aop, uint32_t id, uint32_t stag, uint64_t to);
 
+/** Makes an FPDU of any bytes. @return its size, at most PEER_FPDU_MAX */
+size_t peer_frame(const struct peer *p, const void *ulpdu, size_t len, uint8_t *out);
+/** Whether the last 4 of the bytes are the CRC of the others. */
+bool peer_crc_good(const uint8_t *bytes, size_t len);
 /** Makes the FPDU. @return its size, at most PEER_FPDU_MAX */
-size_t peer_fpdu(const struct peer *p, const struct peer_seg *s, uint8_t *out);
+size_t peer_fpdu(struct peer *p, const struct peer_seg *s, uint8_t *out);
 void peer_send_seg(struct peer *p, const struct peer_seg *s);
 
 /* ---- receiving ---- */
@@ -128,7 +147,11 @@ bool peer_next(struct peer *p, struct peer_seg *s);
 /** A Terminate: layer, type and code as 0xLTCC. */
 #define PEER_TERM(layer, etype, code) ((unsigned)((layer) << 12 | (etype) << 8 | (code)))
 #define PEER_NO_TERM                  0xffffu
-/** Reads up to the end of the stream. @return the Terminate in it, or PEER_NO_TERM */
+/**
+ * Reads up to the end of the stream. A Terminate is well-formed, quotes one of our segments or
+ * nothing, as figure 10 of RFC 5040 says, is the last message, and a FIN follows.
+ * @return the Terminate, or PEER_NO_TERM; see p->quoted, too
+ */
 unsigned peer_terminate(struct peer *p);
 
 #endif

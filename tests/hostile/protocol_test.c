@@ -371,6 +371,12 @@ static void read_something(struct side *s)
     assert_int_equal(side_post(&local, &remote, IBV_WR_RDMA_READ, 1, 0, BYTES, 0, 0), 0);
 }
 
+/** Errors of DDP, and of RDMAP but for local ones (RFC 5040 figure 10). */
+static bool quotes(unsigned terminate)
+{
+    return terminate >> 12 == 1 || (terminate >> 12 == 0 && terminate >> 8);
+}
+
 static void run(const struct row *r)
 {
     static struct peer p;
@@ -386,6 +392,8 @@ static void run(const struct row *r)
     unsigned got = p.fd < 0 ? PEER_NO_TERM : peer_terminate(&p);
     if (got != r->terminate)
         fail_msg("Terminate 0x%04x, wanted 0x%04x", got, r->terminate);
+    if (quotes(got) != (p.quoted >= 0))
+        fail_msg("the headers are%s quoted", p.quoted >= 0 ? "" : " not");
     if (r->reading)
         expect(s, 1, r->status ? r->status : IBV_WC_WR_FLUSH_ERR);
     expect(s, 51, IBV_WC_WR_FLUSH_ERR);

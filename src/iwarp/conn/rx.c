@@ -181,8 +181,11 @@ static int take_fpdu(struct iwc_rx *rx, const uint8_t *p, uint32_t ulpdu, uint32
     int r = ddp_decode(p + FPDU_LEN_FIELD, ulpdu, &seg);
     if (r == IW_OK && rdmap_ops[seg.opcode].extension && !rx->ext)
         r = IW_ERR_OPCODE;
-    if (r == IW_OK)
+    if (r == IW_OK) {
+        rx->seg = &seg;
         r = handlers[seg.opcode](rx, &seg);
+        rx->seg = NULL;
+    }
     if (r > IW_OK) {
         rx->bad = seg;
         rx->bad_ulpdu_len = ulpdu;

@@ -52,6 +52,7 @@ struct iwc_rx {
     uint64_t fpdus;             /* valid FPDUs so far, a held one included: the first one releases a
                                    responder's sends */
     bool held;                  /* the FPDU that comes next was counted and held */
+    const struct ddp_seg *seg;  /* during an upcall: what it is about */
     struct ddp_seg bad; /* the segment that caused an error, bad.hdr NULL if unknown (FRAMING of
                            the length field, CRC); points into the bytes given to
                            iwc_rx_input() */

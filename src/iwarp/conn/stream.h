@@ -22,6 +22,8 @@ struct iwc_stream_ops {
     void (*shutdown)(struct iwc_stream *s);
     /** Ends the stream at once; with @p reset the peer sees RST where the stream has that. */
     void (*close)(struct iwc_stream *s, int reset);
+    /** Why the stream is dead, a negative errno; 0 if it is not, or nobody knows. Says it once. */
+    int (*error)(struct iwc_stream *s);
     /** Effective maximum segment size now, in bytes. */
     uint32_t (*emss)(struct iwc_stream *s);
 };

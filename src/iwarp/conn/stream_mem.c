@@ -81,6 +81,11 @@ static void mem_close(struct iwc_stream *s, int reset)
     m->reset = reset;
 }
 
+static int mem_error(struct iwc_stream *s)
+{
+    return mem_of(s)->peer->reset ? -ECONNRESET : 0;
+}
+
 static uint32_t mem_emss(struct iwc_stream *s)
 {
     (void)s;
@@ -92,6 +97,7 @@ static const struct iwc_stream_ops mem_ops = {
     .send = mem_send,
     .shutdown = mem_shutdown,
     .close = mem_close,
+    .error = mem_error,
     .emss = mem_emss,
 };
 

@@ -58,6 +58,14 @@ static void tcp_close(struct iwc_stream *s, int reset)
     t->fd = -1;
 }
 
+static int tcp_error(struct iwc_stream *s)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    sys_getsockopt(tcp_of(s)->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    return -error;
+}
+
 static uint32_t tcp_emss(struct iwc_stream *s)
 {
     int mss;
@@ -71,6 +79,7 @@ static const struct iwc_stream_ops tcp_ops = {
     .send = tcp_send,
     .shutdown = tcp_shutdown,
     .close = tcp_close,
+    .error = tcp_error,
     .emss = tcp_emss,
 };
 

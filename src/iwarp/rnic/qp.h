@@ -182,7 +182,7 @@ enum iw_qp_news {
     IW_QP_NEWS_DISCONNECTED = 1 << 1, /* the stream ended */
     IW_QP_NEWS_CLOSED = 1 << 2,       /* the socket can go */
     IW_QP_NEWS_RESET = 1 << 3,        /* with CLOSED: by a reset */
-    IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for receives to be posted */
+    IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
 };
 
 /** A segment of an early message, kept until a receive is posted (design: late receives). */
@@ -221,7 +221,10 @@ struct iw_qp {
     atomic_bool heard;       /* bytes came in since something was posted; a hint */
     bool tx_blocked;         /* TCP is full */
     uint8_t retries;         /* left to pollers while it is; 0: EPOLLOUT is asked for */
-    bool rx_paused;          /* EPOLLIN is not asked for */
+    bool rx_paused;          /* the socket is not read: only its end is of interest */
+    bool rx_ended;           /* the peer's FIN is read, and done with */
+    bool fin_known;          /* the peer's FIN came in, maybe behind unread bytes; changed under
+                                rx_lock and sq_lock */
     bool tx_hold;            /* responder before the first FPDU: nothing may be sent */
     uint8_t rtr;             /* MPA_RTR_* to send before anything else */
     bool term_queued;        /* the Terminate goes next, then nothing */
@@ -261,7 +264,7 @@ struct iw_qp {
     uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
     atomic_bool starved;   /* Sends wait for a posted receive */
     bool paused;           /* and the socket is not read: the bound is reached */
-    bool fin_seen;         /* the peer's FIN waits behind held Sends */
+    bool fin_seen;         /* the peer's FIN is read, and waits behind held Sends */
     bool silent;           /* no FPDU came in yet, and the CM wants to know of the first; changed
                               under rx_lock and sq_lock */
     bool work;             /* reception made something ready to complete or send */

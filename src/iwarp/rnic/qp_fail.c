@@ -77,12 +77,12 @@ void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
 }
 
-void iw_qp_fin_locked(struct iw_qp *qp, uint32_t partial, struct iw_wakes *w)
+void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 {
     uint32_t undone = qp->sq.tail - qp->sq.head;
-    if (qp->close == IWC_CLOSE_OPEN && (partial || undone)) {
-        if (partial)
-            iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", partial);
+    if (qp->close == IWC_CLOSE_OPEN && (unused || undone)) {
+        if (unused)
+            iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", unused);
         else
             iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it, work is not done");
         note_locked(qp, IW_ERR_LLP_LOST, w);

@@ -30,8 +30,12 @@ static inline bool iw_qp_allows(const struct iw_qp *qp, unsigned access)
 void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
                        uint32_t ulpdu_len, struct iw_wakes *w);
 
-/** The peer's FIN, behind @p partial bytes of an FPDU. sq_lock. */
-void iw_qp_fin_locked(struct iw_qp *qp, uint32_t partial, struct iw_wakes *w);
+/**
+ * The peer's FIN. sq_lock.
+ * @param unused  bytes in front of it that could not be used: those of an FPDU that is not whole,
+ *                unless iw_qp_explain() was told otherwise
+ */
+void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w);
 /** TCP gave up with the negative errno @p error, 0 if unknown. sq_lock. */
 void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w);
 /** All that can be sent is with TCP: a close that waited for this goes on. sq_lock. */

@@ -2,6 +2,7 @@
 #include "rnic/qp_held.h"
 
 #include "rnic/qp_answer.h"
+#include "rnic/qp_fail.h"
 #include "wire/range.h"
 
 #include <stdlib.h>
@@ -10,18 +11,11 @@
 #define BOUND            (256u * 1024)       /* bytes a connection */
 #define BOUND_REQUESTING (16u * 1024 * 1024) /* while requests of our own are outstanding */
 
-enum kind { SEGMENT, IMMEDIATE, READ, ATOMIC };
-
 struct iw_held {
     struct iw_held *next;
-    enum kind kind;
     size_t size;
-    union {
-        struct ddp_seg seg; /* its payload is bytes[] */
-        struct iw_immediate imm;
-        struct rdmap_read_request read;
-        struct rdmap_atomic_request atomic;
-    };
+    uint32_t written;   /* of an Immediate */
+    struct ddp_seg seg; /* its header and payload are bytes[] */
     uint8_t bytes[];
 };
 
@@ -38,79 +32,68 @@ static bool within_bound(struct iw_qp *qp, size_t more)
     return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->held_bytes, more);
 }
 
-/** @return a new last element with room for @p len bytes, NULL at the bound or without memory */
-static struct iw_held *add(struct iw_qp *qp, enum kind kind, size_t len)
+/** A copy of the segment, as the last one. @return whether bound and memory allow it */
+static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
 {
-    size_t size = sizeof(struct iw_held) + len;
+    size_t size = sizeof(struct iw_held) + seg->hdr_len + seg->len;
     assert_held(&qp->rx_lock);
     atomic_store(&qp->starved, true);
     struct iw_held *h = within_bound(qp, size) ? calloc(1, size) : NULL;
     if (!h)
-        return NULL;
-    h->kind = kind;
+        return false;
     h->size = size;
+    h->written = written;
+    h->seg = *seg;
+    h->seg.hdr = memcpy(h->bytes, seg->hdr, seg->hdr_len);
+    h->seg.payload = h->bytes + seg->hdr_len;
+    if (seg->len)
+        memcpy(h->bytes + seg->hdr_len, seg->payload, seg->len);
     if (qp->held_tail)
         qp->held_tail->next = h;
     else
         qp->held_head = h;
     qp->held_tail = h;
     qp->held_bytes += size;
-    return h;
+    return true;
 }
 
-int iw_held_segment(struct iw_qp *qp, const struct ddp_seg *seg)
+int iw_held_add(struct iw_qp *qp, uint32_t written)
 {
-    struct iw_held *h = add(qp, SEGMENT, seg->len);
-    if (!h)
-        return IWC_HOLD;
-    h->seg = *seg;
-    h->seg.payload = h->bytes;
-    h->seg.hdr = NULL;
-    if (seg->len)
-        memcpy(h->bytes, seg->payload, seg->len);
-    return iw_held_replay(qp);
+    return add(qp, qp->rx.seg, written) ? iw_held_replay(qp) : IWC_HOLD;
 }
 
-int iw_held_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
+static int offer_immediate(struct iw_qp *qp, const struct iw_held *h)
 {
-    struct iw_held *h = add(qp, IMMEDIATE, 0);
-    if (!h)
-        return IWC_HOLD;
-    h->imm = *imm;
-    return iw_held_replay(qp);
-}
-
-int iw_held_read(struct iw_qp *qp, const struct rdmap_read_request *r)
-{
-    struct iw_held *h = add(qp, READ, 0);
-    if (!h)
-        return IWC_HOLD;
-    h->read = *r;
-    return iw_held_replay(qp);
-}
-
-int iw_held_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r)
-{
-    struct iw_held *h = add(qp, ATOMIC, 0);
-    if (!h)
-        return IWC_HOLD;
-    h->atomic = *r;
-    return iw_held_replay(qp);
+    struct iw_immediate imm = {.solicited = rdmap_ops[h->seg.opcode].solicited,
+                               .written = h->written};
+    memcpy(&imm.data, h->seg.payload, sizeof(imm.data));
+    return iw_recv_immediate(qp, &imm);
 }
 
 static int offer(struct iw_qp *qp, const struct iw_held *h)
 {
-    switch (h->kind) {
-    case SEGMENT:
+    struct rdmap_read_request read;
+    struct rdmap_atomic_request atomic;
+    switch (h->seg.opcode) {
+    case RDMAP_READ_REQUEST:
+        rdmap_read_request_decode(h->seg.payload, &read);
+        return iw_answer_read(qp, &read);
+    case RDMAP_ATOMIC_REQUEST:
+        rdmap_atomic_request_decode(h->seg.payload, &atomic);
+        return iw_answer_atomic(qp, &atomic);
+    case RDMAP_IMM:
+    case RDMAP_IMM_SE:
+        return offer_immediate(qp, h);
+    default:
         return iw_recv_place(qp, &h->seg);
-    case IMMEDIATE:
-        return iw_recv_immediate(qp, &h->imm);
-    case READ:
-        return iw_answer_read(qp, &h->read);
-    case ATOMIC:
-        return iw_answer_atomic(qp, &h->atomic);
     }
-    return IW_ERR_RDMAP_LOCAL;
+}
+
+static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg)
+{
+    lock_get(&qp->sq_lock);
+    iw_qp_fail_locked(qp, err, seg, seg->hdr_len + seg->len, &qp->wakes);
+    lock_put(&qp->sq_lock);
 }
 
 static void pop(struct iw_qp *qp)
@@ -132,6 +115,8 @@ int iw_held_replay(struct iw_qp *qp)
             continue;
         if (r == IWC_HOLD)
             return IW_OK;
+        if (r)
+            fail(qp, r, &qp->held_head->seg);
         pop(qp);
         if (r)
             return r;

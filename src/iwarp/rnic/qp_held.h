@@ -13,16 +13,18 @@
 /** Whether something is held, so that later messages must queue behind it. */
 bool iw_held_any(const struct iw_qp *qp);
 
-/*
- * Each holds one message or segment, then offers what is held again, as a receive may have been
- * posted meanwhile. @return IW_OK, the error of a held message, or IWC_HOLD at the bound
+/**
+ * Holds the segment that reception is at, then offers what is held again, as a receive may have
+ * been posted meanwhile.
+ * @param written  of an Immediate: bytes of the Write right before it
+ * @return IW_OK, the error of a held message, or IWC_HOLD at the bound
  */
-int iw_held_segment(struct iw_qp *qp, const struct ddp_seg *seg);
-int iw_held_immediate(struct iw_qp *qp, const struct iw_immediate *imm);
-int iw_held_read(struct iw_qp *qp, const struct rdmap_read_request *r);
-int iw_held_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r);
+int iw_held_add(struct iw_qp *qp, uint32_t written);
 
-/** Offers what is held again. @return IW_OK or the error of one */
+/**
+ * Offers what is held again.
+ * @return IW_OK, or the error of one; then the QP has failed, and its Terminate quotes that one
+ */
 int iw_held_replay(struct iw_qp *qp);
 /** Forgets what is held, and waits for no receive any more. */
 void iw_held_drop(struct iw_qp *qp);

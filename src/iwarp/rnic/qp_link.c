@@ -156,13 +156,15 @@ void iw_qp_expired(struct iw_qp *qp)
 {
     struct iw_wakes w = {0};
     lock_get(&qp->rx_lock);
-    bool fin = qp->fin_seen;
-    qp->fin_seen = false;
-    if (fin)
-        iw_held_drop(qp);
+    uint32_t unused = (uint32_t)qp->held_bytes + qp->staged;
+    bool fin = qp->fin_known && qp->paused && !atomic_load(&qp->over);
+    if (fin) {
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it, no receive came for its messages");
+        iw_rx_abandon(qp);
+    }
     lock_get(&qp->sq_lock);
     if (fin)
-        iw_qp_fin_locked(qp, 0, &w);
+        iw_qp_fin_locked(qp, unused, &w);
     if (qp->close != IWC_CLOSE_OPEN)
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_EXPIRED, &w);
     lock_put(&qp->sq_lock);
@@ -236,8 +238,10 @@ void iw_qp_want_locked(struct iw_qp *qp)
     if (!qp->source)
         return;
     uint32_t events = 0;
-    if (!qp->rx_paused)
+    if (!qp->rx_ended && (!qp->rx_paused || qp->error))
         events |= EPOLLIN | EPOLLRDHUP;
+    else if (!qp->rx_ended && !qp->fin_known)
+        events |= EPOLLRDHUP;
     if (qp->tx_blocked && !qp->retries)
         events |= EPOLLOUT;
     iw_source_want(qp->source, events);
@@ -245,6 +249,6 @@ void iw_qp_want_locked(struct iw_qp *qp)
 
 void iw_qp_stop_reading_locked(struct iw_qp *qp)
 {
-    qp->rx_paused = true;
+    qp->rx_ended = true;
     iw_qp_want_locked(qp);
 }

@@ -46,7 +46,7 @@ static int on_send(void *up, const struct ddp_seg *seg)
     struct iw_qp *qp = up;
     qp->written = 0;
     int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_place(qp, seg);
-    return r == IWC_HOLD ? iw_held_segment(qp, seg) : r;
+    return r == IWC_HOLD ? iw_held_add(qp, 0) : r;
 }
 
 static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
@@ -56,7 +56,7 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
     memcpy(&imm.data, data, sizeof(imm.data));
     int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
     if (r == IWC_HOLD)
-        r = iw_held_immediate(qp, &imm);
+        r = iw_held_add(qp, imm.written);
     if (r != IWC_HOLD)
         qp->written = 0;
     return r;
@@ -65,13 +65,13 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
 static int on_read_request(void *up, const struct rdmap_read_request *r)
 {
     struct iw_qp *qp = up;
-    return iw_held_any(qp) ? iw_held_read(qp, r) : iw_answer_read(qp, r);
+    return iw_held_any(qp) ? iw_held_add(qp, 0) : iw_answer_read(qp, r);
 }
 
 static int on_atomic_request(void *up, const struct rdmap_atomic_request *r)
 {
     struct iw_qp *qp = up;
-    return iw_held_any(qp) ? iw_held_atomic(qp, r) : iw_answer_atomic(qp, r);
+    return iw_held_any(qp) ? iw_held_add(qp, 0) : iw_answer_atomic(qp, r);
 }
 
 static void on_terminate(void *up, const struct terminate *t)
@@ -197,21 +197,46 @@ static ssize_t discard(struct iw_qp *qp)
     return n;
 }
 
+/** The peer's FIN came in: what is in front of it waits for receives, for a time. */
+static void await_receives(struct iw_qp *qp)
+{
+    qp->wakes.qp = qp;
+    qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
+    lock_get(&qp->sq_lock);
+    qp->fin_known = true;
+    iw_qp_want_locked(qp);
+    lock_put(&qp->sq_lock);
+}
+
+static void lost(struct iw_qp *qp, int error)
+{
+    lock_get(&qp->sq_lock);
+    iw_qp_lost_locked(qp, error, &qp->wakes);
+    lock_put(&qp->sq_lock);
+}
+
 static void stream_ended(struct iw_qp *qp, ssize_t n)
 {
-    if (n == 0 && iw_held_any(qp) && !qp->fin_seen) {
+    if (n < 0) {
+        lost(qp, (int)n);
+    } else if (iw_held_any(qp) && !qp->fin_seen) {
         qp->fin_seen = true;
-        qp->wakes.qp = qp;
-        qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
         pause_reading(qp, true);
-        return;
-    }
-    lock_get(&qp->sq_lock);
-    if (n == 0)
+        await_receives(qp);
+    } else {
+        lock_get(&qp->sq_lock);
         iw_qp_fin_locked(qp, qp->staged, &qp->wakes);
-    else
-        iw_qp_lost_locked(qp, (int)n, &qp->wakes);
-    lock_put(&qp->sq_lock);
+        lock_put(&qp->sq_lock);
+    }
+}
+
+/** The socket has unread bytes, so that only an error or the peer's FIN behind them counts. */
+static void look_at_paused(struct iw_qp *qp, uint32_t events)
+{
+    if (events & (EPOLLERR | EPOLLHUP))
+        lost(qp, qp->stream->ops->error(qp->stream));
+    else if ((events & EPOLLRDHUP) && !qp->fin_known)
+        await_receives(qp);
 }
 
 /** @return whether bytes came in */
@@ -219,8 +244,7 @@ static bool receive(struct iw_qp *qp, uint32_t events)
 {
     bool over = atomic_load(&qp->over);
     if (qp->paused && !over) {
-        if (events & (EPOLLERR | EPOLLHUP))
-            stream_ended(qp, -ECONNRESET);
+        look_at_paused(qp, events);
         return false;
     }
     if (!staging_take(qp))
@@ -259,13 +283,23 @@ void iw_rx_resume(struct iw_qp *qp)
         iw_rq_leave(qp);
         return;
     }
-    int err = iw_held_replay(qp);
-    if (err > 0)
-        fail(qp, err, NULL, 0);
-    else if (!iw_held_any(qp) && qp->fin_seen)
+    bool all = iw_held_replay(qp) == IW_OK && !iw_held_any(qp);
+    if (qp->fin_known)
+        await_receives(qp); /* a receive was posted: the time for the next one begins */
+    if (all && qp->fin_seen)
         stream_ended(qp, 0);
-    else if (!iw_held_any(qp) && qp->paused)
+    else if (all && qp->paused)
         consume(qp);
+    staging_release(qp);
+}
+
+void iw_rx_abandon(struct iw_qp *qp)
+{
+    assert_held(&qp->rx_lock);
+    iw_held_drop(qp);
+    qp->staged = qp->staged_at = 0;
+    if (!qp->fin_seen && staging_take(qp))
+        discard(qp); /* unread bytes would make our FIN a reset */
     staging_release(qp);
 }
 

@@ -19,6 +19,9 @@ void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len);
  */
 void iw_rx_leave(struct iw_qp *qp);
 
+/** Drops what waits for receives, in the socket, too. rx_lock is held. */
+void iw_rx_abandon(struct iw_qp *qp);
+
 /** Frees what reception holds. */
 void iw_rx_fini(struct iw_qp *qp);
 
