@@ -22,10 +22,19 @@ static enum iw_err source(struct iw_qp *qp, const struct rdmap_read_request *r, 
     return check(qp, r->source_stag, IW_USE_READ, IBV_ACCESS_REMOTE_READ, r->source_to, r->size, p);
 }
 
+/** Soft-iWARP takes a depth for the next power of two, so as many requests are let pass. */
+static uint32_t tolerated(uint32_t limit)
+{
+    uint32_t n = limit ? 1 : 0;
+    while (n < limit)
+        n *= 2;
+    return n;
+}
+
 static bool is_full_locked(struct iw_qp *qp)
 {
     uint32_t n = qp->ird.tail - qp->ird.head;
-    if (n <= qp->ird.mask)
+    if (n < tolerated(qp->ird.limit))
         return false;
     iw_qp_explain(qp, IW_ERR_IRD_EXCEEDED, "%u are outstanding, %u were agreed", n, qp->ird.limit);
     return true;
