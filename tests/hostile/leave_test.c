@@ -87,11 +87,46 @@ static void what_was_posted_goes_out(void **state)
     }
 }
 
+/** Like an adapter, it waits for no answer of the peer once it leaves. */
+static void what_waits_for_an_answer_is_flushed(void **state)
+{
+    static const struct {
+        int reads, sent; /* the reads that go out */
+        unsigned flags;  /* of the Send behind them */
+    } rows[] = {{1, 1, IBV_SEND_FENCE}, {4, 4, IBV_SEND_FENCE}, {6, 4, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        static struct peer p;
+        struct peer_seg s;
+        struct side *v = &p.victim;
+        uint64_t id = 0;
+        peer_open(&p, &(struct peer_conf){.no_crc = true});
+        while (id < (uint64_t)rows[i].reads)
+            assert_int_equal(side_post(v, v, IBV_WR_RDMA_READ, ++id, 0, 8, 8, 0), 0);
+        assert_int_equal(side_post(v, v, IBV_WR_SEND, ++id, 0, 8, 0, rows[i].flags), 0);
+        assert_int_equal(rdma_disconnect(v->id), 0);
+        for (int k = 0; k < rows[i].sent; k++) {
+            assert_true(peer_next(&p, &s));
+            assert_int_equal(s.rdmap & 0xf, PEER_READ_REQUEST);
+        }
+        assert_false(peer_next(&p, &s) || p.reset);
+        peer_hang_up(&p, false);
+        for (uint64_t k = 1; k <= id; k++) {
+            struct ibv_wc wc = side_poll(v);
+            assert_int_equal(wc.wr_id, k);
+            assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+        }
+        side_event(v, RDMA_CM_EVENT_DISCONNECTED);
+        peer_close(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_posted_goes_out),
         cmocka_unit_test(leaving_is_bounded_and_sleeps),
+        cmocka_unit_test(what_waits_for_an_answer_is_flushed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
