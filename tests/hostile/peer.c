@@ -191,6 +191,8 @@ void peer_open(struct peer *p, const struct peer_conf *conf)
     accept_victim(p, conf);
     take_reply(p);
     side_event(&p->victim, RDMA_CM_EVENT_ESTABLISHED);
+    if (conf->silent)
+        return;
     /* The responder holds its messages until ours come: an empty Write lets them go. */
     struct peer_seg first = peer_tagged(PEER_WRITE, 1, 0, NULL, 0);
     peer_send_seg(p, &first);

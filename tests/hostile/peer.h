@@ -78,6 +78,7 @@ struct peer_seg {
 struct peer_conf {
     struct pair_conf side;
     bool no_crc;
+    bool silent;       /* peer_open() sends no FPDU */
     uint16_t ird, ord; /* of ours; 0: 4. With side.no_reads both are 0 */
     bool small_window; /* we take a few KB at a time only */
     bool markers;      /* we want them; the victim's stream cannot be read by peer_next() then */

@@ -99,8 +99,11 @@ static const struct row {
     {2, 0, 0x04, NOTHING, 0, IBV_WC_SUCCESS,
      "LLP, MPA Error, Invalid MPA Request or Reply Frame (2/0/04)"},
     {2, 0, 0x05, NOTHING, 0, IBV_WC_SUCCESS, "LLP, MPA Error, Local Catastrophic Error (2/0/05)"},
-    {2, 0, 0x06, NOTHING, 0, IBV_WC_SUCCESS, "LLP, MPA Error, Insufficient IRD Resources (2/0/06)"},
-    {2, 0, 0x07, NOTHING, 0, IBV_WC_SUCCESS, "LLP, MPA Error, No Matching RTR Option (2/0/07)"},
+    /* Codes of set-up, which is over: siw's 0/2/06 and 0/2/07. */
+    {2, 0, 0x06, NOTHING, 1, IBV_WC_REM_INV_REQ_ERR,
+     "RDMAP, Remote Operation Error, Unexpected OpCode (0/2/06)"},
+    {2, 0, 0x07, NOTHING, 1, IBV_WC_REM_OP_ERR,
+     "RDMAP, Remote Operation Error, Catastrophic error, localized to RDMAP Stream (0/2/07)"},
     {0, 3, 0x00, NOTHING, 0, IBV_WC_SUCCESS, "RDMAP, type unknown, code unknown (0/3/00)"},
     {1, 1, 0x77, NOTHING, 0, IBV_WC_SUCCESS, "DDP, Tagged Buffer Error, code unknown (1/1/77)"},
     {9, 9, 0x99, NOTHING, 0, IBV_WC_SUCCESS, "layer unknown, type unknown, code unknown (9/9/99)"},
@@ -185,10 +188,66 @@ static void every_terminate(void **state)
     }
 }
 
+static void term_word(struct peer *p, uint8_t first, uint8_t code)
+{
+    uint8_t t[4] = {first, code};
+    struct peer_seg s = peer_untagged(p, PEER_TERMINATE, t, sizeof(t));
+    peer_send_seg(p, &s);
+    assert_int_equal(peer_terminate(p), PEER_NO_TERM);
+}
+
+static void ended(struct peer *p, const char *reason)
+{
+    struct side *v = &p->victim;
+    side_event(v, RDMA_CM_EVENT_DISCONNECTED);
+    assert_int_equal(async_events(v->id->qp), 1u << IBV_EVENT_QP_FATAL);
+    log_expect(v->id->qp->qp_num, reason);
+    log_clear();
+    peer_close(p);
+}
+
+/**
+ * siw, which knows no opcode above 7, says so in its own bit order and quotes nothing. As a
+ * responder it may have sent nothing else.
+ */
+static void unknown_opcode(void **state)
+{
+    static void (*const open[])(struct peer *, const struct peer_conf *) = {peer_open,
+                                                                            peer_open_active};
+    (void)state;
+    for (size_t i = 0; i < COUNT(open); i++) {
+        static struct peer p;
+        struct peer_seg s;
+        open[i](&p, &(struct peer_conf){.no_crc = false});
+        struct side *v = &p.victim, remote = {.buf = v->buf, .mr = v->mr};
+        side_post(v, &remote, IBV_WR_RDMA_WRITE_WITH_IMM, 1, 0, 16, 0, 0);
+        assert_true(peer_next(&p, &s)); /* the Write */
+        assert_true(peer_next(&p, &s)); /* the Immediate Data */
+        term_word(&p, 0x20, 0x06);
+        assert_int_equal(side_poll(v).status, IBV_WC_SUCCESS);
+        ended(&p, "peer sent a Terminate message: RDMAP, Remote Operation Error, Unexpected OpCode "
+                  "(0/2/06); sent beyond RFC 5040: Immediate Data; 0 send and 0 receive work "
+                  "requests flushed");
+    }
+}
+
+/** The same bytes as an initiator's first FPDU are a code of RFC 6581. */
+static void in_setup(void **state)
+{
+    static struct peer p;
+    (void)state;
+    peer_open(&p, &(struct peer_conf){.silent = true});
+    term_word(&p, 0x20, 0x06);
+    ended(&p, "peer sent a Terminate message: LLP, MPA Error, Insufficient IRD Resources (2/0/06); "
+              "0 send and 0 receive work requests flushed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_terminate),
+        cmocka_unit_test(unknown_opcode),
+        cmocka_unit_test(in_setup),
     };
     return cmocka_run_group_tests(tests, log_setup, log_teardown);
 }

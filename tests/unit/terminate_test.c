@@ -150,6 +150,33 @@ static void words(void **state)
     }
 }
 
+/** What RFC 6581 has for set-up alone means something else later, from siw. */
+static void after_setup(void **state)
+{
+    static const struct {
+        const char *name;
+        uint8_t word[4];
+        uint8_t layer, etype;
+        bool swapped;
+    } cases[] = {
+        {"siw, opcode", {0x20, 0x06, 0x00, 0x00}, 0, 2, true},
+        {"siw, IRD exceeded", {0x20, 0x07, 0x00, 0x00}, 0, 2, true},
+        {"RFC, opcode", {0x02, 0x06, 0x00, 0x00}, 0, 2, false},
+        {"RFC, CRC", {0x20, 0x02, 0x00, 0x00}, 2, 0, false},
+        {"RFC, local catastrophic", {0x20, 0x05, 0x00, 0x00}, 2, 0, false},
+        {"siw, CRC", {0x02, 0x02, 0x00, 0x00}, 2, 0, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct terminate t;
+        check(cases[i].name, terminate_decode(cases[i].word, 4, &t));
+        terminate_after_setup(&t);
+        check(cases[i].name, t.layer == cases[i].layer && t.etype == cases[i].etype);
+        check(cases[i].name, t.code == cases[i].word[1] && t.swapped == cases[i].swapped);
+    }
+}
+
 /** Header bits that make no sense, and siw's R without the header: what is there is taken. */
 static void odd_header_bits(void **state)
 {
@@ -289,6 +316,7 @@ int main(void)
         cmocka_unit_test(every_truncation),
         cmocka_unit_test(siw_order),
         cmocka_unit_test(words),
+        cmocka_unit_test(after_setup),
         cmocka_unit_test(odd_header_bits),
         cmocka_unit_test(from_error),
         cmocka_unit_test(headers_from_error),

@@ -227,6 +227,7 @@ struct iw_qp {
                                 rx_lock and sq_lock */
     bool tx_hold;            /* responder before the first FPDU: nothing may be sent */
     uint8_t rtr;             /* MPA_RTR_* to send before anything else */
+    uint16_t sent_beyond;    /* bit 1 << opcode for each beyond RFC 5040 that was sent */
     bool term_queued;        /* the Terminate goes next, then nothing */
     uint8_t term_len;
     uint8_t term[TERMINATE_MAX];

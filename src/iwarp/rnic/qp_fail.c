@@ -10,6 +10,7 @@
 #include "rnic/qp_recv.h"
 #include "rnic/sq.h"
 #include "rnic/srq.h"
+#include "wire/text.h"
 
 #include <string.h>
 
@@ -111,13 +112,32 @@ void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_SENT, w);
 }
 
-void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *t)
+/** Names what the peer may not know, if it says that of an opcode and does not quote which. */
+static void name_opcodes_locked(const struct iw_qp *qp, const struct terminate *t, char *text,
+                                size_t size)
+{
+    if (t->has_ddp || iw_err_from_terminate(t->layer, t->etype, t->code) != IW_ERR_OPCODE)
+        return;
+    const char *before = "; sent beyond RFC 5040: ";
+    for (unsigned i = 0; i < RDMAP_OPCODES; i++) {
+        if (!(qp->sent_beyond & 1u << i))
+            continue;
+        text_add(text, size, "%s%s", before, rdmap_ops[i].name);
+        before = ", ";
+    }
+}
+
+void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
 {
     char text[sizeof(qp->explanation)];
-    terminate_describe(t, text, sizeof(text));
-    iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
+    struct terminate t = *received;
+    if (!qp->silent || qp->rx.fpdus)
+        terminate_after_setup(&t);
+    terminate_describe(&t, text, sizeof(text));
     lock_get(&qp->sq_lock);
-    iw_request_blame_locked(qp, t);
+    name_opcodes_locked(qp, &t, text, sizeof(text));
+    iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
+    iw_request_blame_locked(qp, &t);
     note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->wakes);
     if (qp->close != IWC_CLOSE_CLOSED)
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->wakes);

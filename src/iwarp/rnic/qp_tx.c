@@ -129,6 +129,8 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
     }
     if (!local)
         *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
+    if (m.opcode > RDMAP_TERMINATE)
+        qp->sent_beyond |= (uint16_t)(1u << m.opcode);
     e->cut = m.cut;
     e->begun = m.begun;
     if (!*whole)

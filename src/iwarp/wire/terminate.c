@@ -98,6 +98,17 @@ bool terminate_decode(const uint8_t *p, size_t len, struct terminate *t)
     return true;
 }
 
+void terminate_after_setup(struct terminate *t)
+{
+    enum iw_err err = iw_err_from_terminate(t->layer, t->etype, t->code);
+
+    if (t->swapped || t->has_ddp || (err != IW_ERR_IRD_SHORT && err != IW_ERR_NO_RTR))
+        return;
+    t->etype = t->layer;
+    t->layer = TERM_RDMAP;
+    t->swapped = true;
+}
+
 void terminate_from_error(struct terminate *t, enum iw_err err, const struct ddp_seg *seg,
                           uint32_t ulpdu_len)
 {

@@ -40,6 +40,13 @@ size_t terminate_encode(uint8_t *p, const struct terminate *t);
 bool terminate_decode(const uint8_t *p, size_t len, struct terminate *t);
 
 /**
+ * For a Terminate behind connection set-up: from a responder, whose Reply ended that, or behind
+ * other FPDUs. What RFC 6581 has for set-up alone (2/0/06, 2/0/07) comes from siw then, which means
+ * 0/2/06 and 0/2/07 and quotes no header that would tell.
+ */
+void terminate_after_setup(struct terminate *t);
+
+/**
  * Makes the Terminate for @p err with the headers that RFC 5040 figure 10 wants.
  * @param seg        the offending segment, NULL if there is none
  * @param ulpdu_len  its ULPDU length
