@@ -12,7 +12,7 @@ need rping tshark
 pings=20
 port=$(free_port)
 start_capture "$dir/capture.pcapng" lo "tcp port $port" ||
-    skip "tshark cannot capture here: $(tail -n 1 "$dir/tshark")"
+    skip "tshark cannot capture here: $(tail -n 1 "$dir/tshark.err")"
 
 export ANYWARP_CRC=on
 options=(-a 127.0.0.1 -p "$port" -C "$pings" -S 1000)

@@ -56,7 +56,8 @@ start_guest()
         </dev/null >"$dir/qemu" 2>&1 &
     guest_pid=$!
     pids[guest]=$guest_pid
-    within "$2" guest_ready && running guest && within 20 in_guest 'test -e /dev/infiniband/uverbs0' && return
+    within "$2" guest_ready && running guest &&
+        within 20 in_guest 'test -e /dev/infiniband/uverbs0' && return
     guest_down
     return 1
 } 2>/dev/null
@@ -91,9 +92,10 @@ guest_down()
 guest_complaint()
 {
     local found size
+    local words='BUG:|Oops|WARNING:|general protection|RIP:|Kernel panic|hung_task|refcount_t'
     size=$(stat -c %s "$dir/console")
-    found=$(tail -c +$((console_read + 1)) "$dir/console" | tr -d '\r' |
-        grep -aE 'BUG:|Oops|WARNING:|general protection|RIP:|Kernel panic|hung_task|refcount_t' | head -n 4)
+    found=$(tail -c +$((console_read + 1)) "$dir/console" | tr -d '\r' | grep -aE "$words" |
+        head -n 4)
     console_read=$size
     [ -n "$found" ] && printf '%s\n' "$found"
 }
@@ -125,7 +127,7 @@ launch()
         return
     fi
     : >"$dir/$name.err"
-    in_guest "echo \$\$ >/dev/null; exec timeout -s KILL 100 sh -c 'echo \$\$ >/tmp/$name.pid; exec $*'" \
+    in_guest "exec timeout -s KILL 100 sh -c 'echo \$\$ >/tmp/$name.pid; exec $*'" \
         >"$dir/$name" 2>>"$dir/$name.err" &
     pids[$name]=$!
 }
