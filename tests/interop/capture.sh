@@ -3,12 +3,11 @@
 # A capture as Wireshark sees it; for scripts that have read tests/apps/lib.sh.
 # shellcheck disable=SC2154
 
-# start_capture FILE INTERFACE FILTER: as the program "tshark"; fails if it cannot capture. What
-# comes in while a busy machine does not let it run fits into 32 MB.
+# start_capture FILE INTERFACE FILTER: as the program "tshark"; fails if it cannot capture.
 start_capture()
 {
     capture=$1
-    tshark -q -B 32 -i "$2" -f "$3" -w "$1" >"$dir/tshark" 2>"$dir/tshark.err" &
+    tshark -q -i "$2" -f "$3" -w "$1" >"$dir/tshark" 2>"$dir/tshark.err" &
     pids[tshark]=$!
     within 20 grep -qs 'File:' "$dir/tshark.err"
 }
