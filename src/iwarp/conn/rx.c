@@ -152,6 +152,15 @@ static int (*const handlers[RDMAP_OPCODES])(struct iwc_rx *, const struct ddp_se
     [RDMAP_SEND_IMM] = on_send,
 };
 
+/** Counts a segment that was taken. */
+static void count(struct iwc_rx *rx, const struct ddp_seg *seg)
+{
+    const struct rdmap_op *op = &rdmap_ops[seg->opcode];
+    uint32_t hdr = op->tagged || seg->mo ? 0 : op->hdr_len;
+    if (rx->flow)
+        iwc_flow_segment(rx->flow, seg->opcode, seg->last, seg->len - hdr);
+}
+
 static bool legal_ulpdu(uint32_t ulpdu)
 {
     return ulpdu >= FPDU_ULPDU_MIN && ulpdu <= FPDU_ULPDU_MAX;
@@ -186,6 +195,8 @@ static int take_fpdu(struct iwc_rx *rx, const uint8_t *p, uint32_t ulpdu, uint32
         r = handlers[seg.opcode](rx, &seg);
         rx->seg = NULL;
     }
+    if (r == IW_OK)
+        count(rx, &seg);
     if (r > IW_OK) {
         rx->bad = seg;
         rx->bad_ulpdu_len = ulpdu;

@@ -7,6 +7,7 @@
 #ifndef ANYWARP_CONN_RX_H
 #define ANYWARP_CONN_RX_H
 
+#include "conn/flow.h"
 #include "wire/ddp.h"
 #include "wire/rdmap.h"
 #include "wire/terminate.h"
@@ -40,6 +41,7 @@ struct iwc_upcalls {
 struct iwc_rx {
     const struct iwc_upcalls *ops;
     void *up;
+    struct iwc_flow *flow; /* where to count, set behind iwc_rx_init(); NULL: nowhere */
     bool crc;            /* check it */
     bool ext;            /* the peer is anywarp: extension opcodes are legal */
     bool terminated;     /* the peer's Terminate came in */

@@ -192,6 +192,8 @@ bool iwc_tx_cut(struct iwc_tx *tx, struct iwc_batch *b, struct iwc_msg *m)
         s.data = payload - s.rdmap_hdr;
         if (!put_segment(tx, b, &s, &c))
             return false;
+        if (tx->flow)
+            iwc_flow_segment(tx->flow, m->opcode, s.last, s.data);
         m->cut += payload;
         m->begun = true;
     } while (!s.last);

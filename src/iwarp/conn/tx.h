@@ -14,6 +14,7 @@
 #ifndef ANYWARP_CONN_TX_H
 #define ANYWARP_CONN_TX_H
 
+#include "conn/flow.h"
 #include "conn/stream.h"
 #include "wire/ddp.h"
 #include "wire/rdmap.h"
@@ -47,6 +48,7 @@ void iwc_batch_copy(struct iwc_batch *b, const struct iwc_batch *from);
 
 struct iwc_tx {
     bool crc, markers;
+    struct iwc_flow *flow;      /* where to count, set behind iwc_tx_init(); NULL: nowhere */
     uint32_t mulpdu;            /* largest ULPDU now; the owner may change it between segments */
     uint32_t msn[DDP_QN_COUNT]; /* of the next message */
     uint64_t cut_pos, sent_pos;

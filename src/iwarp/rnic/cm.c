@@ -323,10 +323,13 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 {
     const struct mpa_nego *n = cm->nego;
     struct iw_qp *qp = cm->reserved;
+    struct sockaddr_storage local, peer;
     struct iw_link l = {
         .stream = &cm->tcp.base,
         .source = &cm->source,
         .agreed = &n->result,
+        .local = (struct sockaddr *)&local,
+        .peer = (struct sockaddr *)&peer,
         .same_host = cm->same_host,
         .responder = !n->initiator,
         .hold = !n->initiator || !n->result.ext,
@@ -334,6 +337,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         .early = early,
         .early_len = early_len,
     };
+    iw_cm_addresses(cm, &local, &peer);
     /* Before it is linked: what came behind the Reply may end the connection in there. */
     lock_get(&cm->lock);
     cm->qp = qp;

@@ -8,6 +8,7 @@
 #include "rnic/log.h"
 #include "rnic/qp.h"
 #include "rnic/qp_link.h"
+#include "rnic/stats.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -32,6 +33,8 @@ int iw_cm_listen(struct iw_cm *cm, int backlog)
         r = iw_cm_watch(cm, EPOLLIN);
     if (r)
         iw_cm_move(cm, IW_CM_S_LISTEN, IW_CM_S_BOUND);
+    else
+        iw_stats_publish();
     return r;
 }
 

@@ -98,6 +98,16 @@ static bool parse_congestion(struct iw_conf *conf, const char *s)
     return parse_string(s, conf->congestion, sizeof(conf->congestion));
 }
 
+static bool parse_stats(struct iw_conf *conf, const char *s)
+{
+    if (*s != '/')
+        return parse_on_off(s, &conf->stats);
+    if (!parse_string(s, conf->stats_dir, sizeof(conf->stats_dir)))
+        return false;
+    conf->stats = true;
+    return true;
+}
+
 static bool parse_devices(struct iw_conf *conf, const char *s)
 {
     return parse_string(s, conf->devices, sizeof(conf->devices));
@@ -127,6 +137,10 @@ static const struct iw_knob knobs[] = {
      "one device for each interface instead of one for all; an id gets the one that has its local "
      "address, loopback ones get the first",
      parse_devices},
+    {"ANYWARP_STATS", "choice", "on, off, a directory", "on",
+     "whether anywarp stat and anywarp top can see the process; on: by a file in "
+     "XDG_RUNTIME_DIR/anywarp, else in /dev/shm/anywarp-UID",
+     parse_stats},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
      "2: say why completions fail and connections die; 3, 4: more", NULL},
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},

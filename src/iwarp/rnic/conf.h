@@ -17,6 +17,8 @@ struct iw_conf {
     unsigned connect_ms; /* ANYWARP_CONNECT_MS: patience with TCP, then with the Reply, 20000 */
     unsigned spin_us;    /* ANYWARP_SPIN_US: inline spin before a blocking wait, 50 */
     char congestion[16]; /* ANYWARP_CONGESTION: TCP congestion control; empty: the system's */
+    bool stats;          /* ANYWARP_STATS: statistics for others to read, on by default */
+    char stats_dir[256]; /* in this directory; empty: the default */
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
 };
 

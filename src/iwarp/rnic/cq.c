@@ -95,6 +95,7 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     cq->size = size;
     list_init(&cq->event_link);
     cq->failing.run = iw_cq_fail_users;
+    cq->stats = iw_stats_cq_take((uint32_t)cq->pub.cqe);
     channel_attach(cq->channel);
     return cq;
 }
@@ -128,6 +129,7 @@ int iw_cq_destroy(struct iw_cq *cq)
     pthread_cond_destroy(&cq->pub.cond);
     lock_fini(&cq->lock);
     lock_fini(&cq->poll_lock);
+    iw_stats_cq_release(cq->stats);
     for (uint32_t i = head(cq); i != tail(cq); i++)
         iw_slots_release(at(cq, i)->slots, 1);
     free(cq->ring);
@@ -215,6 +217,7 @@ static bool push_locked(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wa
         at(cq, t)->stamp = iw_now();
     t++;
     atomic_store_explicit(&cq->tail, t, memory_order_release);
+    iw_stats_set(&cq->stats->tail, t);
     if (matches(cqe))
         cq->matched_at = t;
     bool due = step_locked(cq, matches(cqe) ? IW_ARM_EV_MATCHED : IW_ARM_EV_PLAIN).raise;
@@ -264,6 +267,7 @@ static void consume_locked(struct iw_cq *cq, uint32_t n)
     keep_up(&cq->matched_at, h, n);
     release_locked(cq, h, n);
     atomic_store_explicit(&cq->head, h + n, memory_order_release);
+    iw_stats_set(&cq->stats->head, h + n);
 }
 
 int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc)
@@ -362,5 +366,7 @@ int iw_cq_resize(struct iw_cq *cq, int cqe)
     int r = resize_locked(cq, &ring, size);
     lock_put(&cq->lock);
     free(ring);
+    if (!r)
+        iw_stats_cq_resized(cq->stats, (uint32_t)cq->pub.cqe);
     return r;
 }

@@ -14,6 +14,7 @@
 #include "rnic/cq_moderate.h"
 #include "rnic/engine.h"
 #include "rnic/slots.h"
+#include "rnic/stats.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -69,6 +70,7 @@ struct iw_cq {
     struct iw_cqe current; /* where the poll is; under poll_lock */
     bool single_threaded;  /* by the program's promise: no poll_lock; constant */
     bool stamped;          /* completions carry their time; constant */
+    struct stats_cq *stats;
     struct iw_pd *parent;  /* the parent domain it was made on, NULL: none */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/probe.h"
 #include "rnic/region.h"
+#include "rnic/stats.h"
 #include "wire/range.h"
 
 #include <errno.h>
@@ -26,6 +27,14 @@ static int check(const void *addr, size_t len, uint64_t iova, unsigned access)
     return iw_probe(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
 }
 
+/** A region comes (@p n is 1) or goes (-1). The null region has no memory. */
+static void count(const struct iw_region *r, int n)
+{
+    iw_stats_gauge(STATS_mr, n);
+    if (r->kind == IW_REGION_MEMORY)
+        iw_stats_gauge(STATS_mr_bytes, n * (int64_t)r->grant.len);
+}
+
 /** Makes @p g, but for its STag, known under a new one. @return NULL and errno ENOMEM, EIO */
 static struct iw_region *publish(struct iw_pd *pd, enum iw_region_kind kind,
                                  const struct iw_grant *g)
@@ -44,12 +53,14 @@ static struct iw_region *publish(struct iw_pd *pd, enum iw_region_kind kind,
         errno = err;
         return NULL;
     }
+    count(r, 1);
     return r;
 }
 
 static void revoke(struct iw_region *r)
 {
     iw_region_revoke(r);
+    count(r, -1);
     if (r->kind == IW_REGION_NULL)
         munmap(r->grant.addr, IW_NULL_BYTES);
     free(r);

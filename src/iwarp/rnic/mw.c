@@ -3,6 +3,7 @@
 
 #include "rnic/qp.h"
 #include "rnic/stag.h"
+#include "rnic/stats.h"
 #include "wire/range.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
     mw->pub.rkey = mw->pub.handle = mw->region.grant.stag;
     mw->pub.type = type;
     atomic_fetch_add(&pd->users, 1);
+    iw_stats_gauge(STATS_mw, 1);
     lock_get(&pd->root->lock);
     list_add_tail(&pd->root->windows, &mw->pd_link);
     lock_put(&pd->root->lock);
@@ -86,6 +88,7 @@ void iw_mw_dealloc(struct iw_mw *mw)
     iw_region_revoke(&mw->region);
     lock_fini(&mw->lock);
     free(mw);
+    iw_stats_gauge(STATS_mw, -1);
     atomic_fetch_sub(&pd->users, 1);
 }
 

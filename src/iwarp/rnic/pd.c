@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/stats.h"
 #include "rnic/td.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct iw_pd *iw_pd_alloc(struct ibv_context *ctx)
     lock_init_in(&pd->lock, &locks);
     list_init(&pd->qps);
     list_init(&pd->windows);
+    iw_stats_gauge(STATS_pd, 1);
     return pd;
 }
 
@@ -49,6 +51,7 @@ int iw_pd_dealloc(struct iw_pd *pd)
         atomic_fetch_sub(&pd->td->users, 1);
     lock_fini(&pd->lock);
     free(pd);
+    iw_stats_gauge(STATS_pd, -1);
     return 0;
 }
 

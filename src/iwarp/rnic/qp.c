@@ -230,6 +230,8 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
         return NULL;
     }
     use(qp, pd);
+    qp->stats = iw_stats_qp_take(qp->pub.qp_num, qp->send_cq ? qp->send_cq->stats : NULL,
+                                 qp->recv_cq ? qp->recv_cq->stats : NULL);
     iw_cqs_check(qp);
     attr->cap = cap;
     return qp;
@@ -256,5 +258,6 @@ void iw_qp_free(struct iw_qp *qp)
     cq_use(qp->recv_cq, -1);
     if (qp->rq->srq)
         atomic_fetch_sub(&qp->rq->srq->users, 1);
+    iw_stats_qp_release(qp->stats);
     release(qp);
 }

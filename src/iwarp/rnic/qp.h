@@ -39,6 +39,7 @@
 #include "rnic/limits.h"
 #include "rnic/region.h"
 #include "rnic/slots.h"
+#include "rnic/stats.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -205,6 +206,7 @@ struct iw_qp {
     struct iw_rq own_rq;
     struct list rq_link; /* rq->waiting */
     struct ibv_qp_cap cap;
+    struct stats_qp *stats;
 
     struct lock sq_lock;
     struct iw_sq sq;

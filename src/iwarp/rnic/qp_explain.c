@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define LINE_MAX 512
+
 /* ---- facts ---- */
 
 void iw_qp_explain(struct iw_qp *qp, enum iw_err err, const char *fmt, ...)
@@ -107,15 +109,20 @@ static void count_locked(struct iw_qp *qp, struct toll *t)
 
 void iw_qp_log_end_locked(struct iw_qp *qp)
 {
-    enum iw_log_level level = orderly(qp->error) ? IW_LOG_INFO : IW_LOG_WARN;
+    bool wanted = orderly(qp->error);
+    enum iw_log_level level = wanted ? IW_LOG_INFO : IW_LOG_WARN;
+    char line[LINE_MAX];
     struct toll t;
     assert_held(&qp->rx_lock);
     assert_held(&qp->sq_lock);
-    if (!iw_log_on(level))
+    if (wanted && !iw_log_on(level))
         return;
     count_locked(qp, &t);
     bool explained = qp->explained && qp->explained_error == qp->error;
-    iw_log(level, "QP 0x%06x: %s%s%s%s; %u send and %u receive work requests flushed",
-           qp->pub.qp_num, t.culprit, iw_err_info(qp->error)->text, explained ? ": " : "",
-           explained ? qp->explanation : "", t.sends, t.receives);
+    snprintf(line, sizeof(line), "%s%s%s%s; %u send and %u receive work requests flushed",
+             t.culprit, iw_err_info(qp->error)->text, explained ? ": " : "",
+             explained ? qp->explanation : "", t.sends, t.receives);
+    iw_log(level, "QP 0x%06x: %s", qp->pub.qp_num, line);
+    if (!wanted)
+        iw_stats_error(qp->pub.qp_num, line);
 }

@@ -20,6 +20,7 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
     if (qp->error)
         return;
     qp->error = err;
+    iw_stats_set(&qp->stats->error, (uint8_t)err);
     atomic_store(&qp->over, true);
     iw_qp_set_state_locked(qp, IBV_QPS_ERR);
     w->qp = qp;

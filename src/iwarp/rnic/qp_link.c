@@ -71,6 +71,24 @@ static int make_rings(struct iw_qp *qp, const struct mpa_result *a)
     return qp->irq && qp->orq ? 0 : -ENOMEM;
 }
 
+static void tell_stats(struct iw_qp *qp, const struct iw_link *l)
+{
+    const struct mpa_result *a = l->agreed;
+    iw_stats_qp_link(qp->stats,
+                     &(struct iw_stats_link){
+                         .local = l->local,
+                         .peer = l->peer,
+                         .flags = (a->crc ? STATS_CRC : 0) | (a->tx_markers ? STATS_MARKERS : 0) |
+                                  (a->ext ? STATS_ANYWARP : 0) | (a->p2p ? STATS_P2P : 0) |
+                                  (l->responder ? 0 : STATS_INITIATOR),
+                         .rev = a->rev,
+                         .ird = a->ird,
+                         .ord = a->ord,
+                     });
+    qp->rx.flow = &qp->stats->in;
+    qp->tx.flow = &qp->stats->out;
+}
+
 int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
 {
     const struct mpa_result *a = l->agreed;
@@ -85,6 +103,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         iwc_rx_init(&qp->rx, &iw_qp_upcalls, qp, a->crc, a->ext);
         iwc_tx_init(&qp->tx, a->crc, a->tx_markers, FPDU_MULPDU_MIN);
         iw_qp_set_mulpdu_locked(qp);
+        tell_stats(qp, l);
         qp->tx_hold = l->hold;
         qp->silent = l->responder;
         qp->rtr = l->rtr;

@@ -25,6 +25,7 @@ struct iw_link {
     struct iwc_stream *stream;
     struct iw_source *source;
     const struct mpa_result *agreed;
+    const struct sockaddr *local, *peer; /* for the statistics; NULL: unknown */
     bool same_host;
     bool responder;       /* the CM wants to know of the first FPDU, which also ends the hold */
     bool hold;            /* nothing is sent before iw_qp_release() */

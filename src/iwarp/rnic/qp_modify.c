@@ -73,6 +73,7 @@ void iw_qp_set_state_locked(struct iw_qp *qp, enum ibv_qp_state state)
     assert_held(&qp->sq_lock);
     qp->state = state;
     __atomic_store_n(&qp->pub.state, state, __ATOMIC_RELAXED);
+    iw_stats_set(&qp->stats->state, (uint8_t)state);
 }
 
 static void keep_locked(struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)

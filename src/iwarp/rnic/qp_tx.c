@@ -102,8 +102,10 @@ static enum iw_err describe_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg 
 /** Carries out a work request that puts nothing on the wire. @return IW_OK, or why it cannot be */
 static enum iw_err run_locked(struct iw_qp *qp, const struct iw_sqe *e)
 {
-    if (e->opcode == IBV_WR_BIND_MW)
+    if (e->opcode == IBV_WR_BIND_MW) {
+        iw_stats_set(&qp->stats->binds, qp->stats->binds + 1);
         return iw_mw_bind_locked(qp, e);
+    }
     enum iw_err err = iw_region_invalidate(e->imm_or_inv, qp, false);
     if (!err)
         return IW_OK;

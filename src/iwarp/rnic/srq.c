@@ -3,6 +3,7 @@
 
 #include "rnic/context.h"
 #include "rnic/qp_recv.h"
+#include "rnic/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct iw_srq *iw_srq_create(struct iw_pd *pd, struct ibv_srq_init_attr *init)
     pthread_mutex_init(&srq->pub.mutex, NULL);
     pthread_cond_init(&srq->pub.cond, NULL);
     atomic_fetch_add(&pd->users, 1);
+    iw_stats_gauge(STATS_srq, 1);
     return srq;
 }
 
@@ -39,6 +41,7 @@ int iw_srq_destroy(struct iw_srq *srq)
 {
     if (atomic_load(&srq->users))
         return EBUSY;
+    iw_stats_gauge(STATS_srq, -1);
     atomic_fetch_sub(&srq->pd->users, 1);
     pthread_mutex_destroy(&srq->pub.mutex);
     pthread_cond_destroy(&srq->pub.cond);

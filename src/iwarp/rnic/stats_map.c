@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/stats_map.h"
+
+#include "common/sys.h"
+#include "rnic/conf.h"
+#include "rnic/context.h"
+#include "rnic/log.h"
+#include "rnic/stats_file.h"
+#include "wire/text.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define QPS_FIRST 16 /* rows that the file has room for at first */
+#define QPS_STEP  256
+
+static struct {
+    bool tried;
+    size_t end; /* bytes of the page that are the file's */
+    char path[STATS_PATH_MAX];
+    dev_t dev;
+    ino_t ino;
+} file;
+
+struct stats_page *iw_stats_page(void)
+{
+    static uint8_t room[sizeof(struct stats_page) + 65536]; /* the largest page of any machine */
+    uintptr_t to = (uintptr_t)getpagesize() - 1;
+    return (struct stats_page *)(((uintptr_t)room + to) & ~to);
+}
+
+/** Where the page ends that has the last byte of so many rows. */
+static size_t end_of(size_t qps)
+{
+    size_t to = (size_t)getpagesize() - 1;
+    return (offsetof(struct stats_page, qps) + qps * sizeof(struct stats_qp) + to) & ~to;
+}
+
+/** Makes the memory up to @p end that of the file @p fd. @return 0 or a negative errno */
+static long extend(int fd, size_t end)
+{
+    uint8_t *from = (uint8_t *)iw_stats_page() + file.end;
+    size_t len = end - file.end;
+    if (fallocate(fd, 0, (off_t)file.end, (off_t)len))
+        return -errno;
+    for (size_t done = 0; done < len;) {
+        ssize_t n = pwrite(fd, from + done, len - done, (off_t)(file.end + done));
+        if (n <= 0)
+            return n ? -errno : -EIO;
+        done += (size_t)n;
+    }
+    if (mmap(from, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)file.end) ==
+        MAP_FAILED)
+        return -errno;
+    file.end = end;
+    return 0;
+}
+
+bool iw_stats_map_wanted(void)
+{
+    return !file.tried;
+}
+
+static void list_devices(char *out, size_t size)
+{
+    struct ibv_device **list = iw_device_list(NULL);
+    *out = 0;
+    for (struct ibv_device **d = list; d && *d; d++) {
+        const char *interface = iw_device(*d)->interface;
+        text_add(out, size, "%s%s%s%s", *out ? " " : "", (*d)->name, *interface ? "=" : "",
+                 interface);
+    }
+    if (list)
+        iw_device_list_free(list);
+}
+
+static void describe(struct stats_head *h, const struct stats_owner *self)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    memcpy(h->magic, STATS_MAGIC, sizeof(h->magic));
+    h->version = STATS_VERSION;
+    h->pid = self->pid;
+    h->uid = geteuid();
+    h->start = self->start;
+    h->ns = self->ns;
+    h->began = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    snprintf(h->release, sizeof(h->release), "%s", PACKAGE_VERSION);
+    snprintf(h->command, sizeof(h->command), "%s", program_invocation_short_name);
+    list_devices(h->devices, sizeof(h->devices));
+}
+
+/** @return a descriptor of the new file, whose path is in file.path, or a negative errno */
+static long create(const char *dir, const struct stats_owner *self)
+{
+    char name[STATS_NAME_MAX];
+    if (mkdir(dir, 0700) && errno != EEXIST)
+        return -errno;
+    if (!stats_dir_is_ours(dir))
+        return -EPERM;
+    stats_evict(dir, STATS_KEEP);
+    stats_name(name, self);
+    snprintf(file.path, sizeof(file.path), "%s/%s", dir, name);
+    unlink(file.path); /* of what this process was before it called exec() */
+    return sys_open(file.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static void close_file(long fd)
+{
+    if (fd >= 0)
+        sys_close((int)fd);
+}
+
+static long open_in(const char *dir, const struct stats_owner *self, size_t end)
+{
+    struct stat st;
+    long fd = create(dir, self);
+    long r = fd < 0 ? fd : fstat((int)fd, &st) ? -errno : extend((int)fd, end);
+    close_file(fd);
+    if (r && fd >= 0)
+        unlink(file.path);
+    if (r) {
+        file.path[0] = 0;
+        return r;
+    }
+    file.dev = st.st_dev;
+    file.ino = st.st_ino;
+    return 0;
+}
+
+void iw_stats_map_open(size_t qps)
+{
+    char dir[STATS_PATH_MAX];
+    const struct iw_conf *conf = iw_conf();
+    struct stats_owner self;
+    long r = -ENOENT;
+    file.tried = true;
+    if (!conf->stats || getauxval(AT_SECURE))
+        return;
+    self = stats_self();
+    describe(&iw_stats_page()->head, &self);
+    for (unsigned i = 0; r && stats_dir(conf->stats_dir, i, dir); i++) {
+        r = open_in(dir, &self, end_of(qps < QPS_FIRST ? QPS_FIRST : qps));
+        if (r)
+            iw_log(IW_LOG_INFO, "no statistics in %s: %s", dir, strerror((int)-r));
+    }
+}
+
+void iw_stats_map_grow(size_t qps)
+{
+    struct stat st;
+    if (!file.path[0] || end_of(qps) <= file.end)
+        return;
+    size_t step = qps < QPS_STEP ? qps : QPS_STEP;
+    size_t end = end_of(qps + step < STATS_QPS ? qps + step : STATS_QPS);
+    long fd = sys_open(file.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    long r = fd < 0 ? fd : fstat((int)fd, &st) ? -errno : 0;
+    if (!r && (st.st_dev != file.dev || st.st_ino != file.ino))
+        r = -ESTALE;
+    if (!r)
+        r = extend((int)fd, end);
+    close_file(fd);
+    if (r) {
+        iw_log(IW_LOG_INFO, "statistics of more than %zu queue pairs are not shown: %s", qps - 1,
+               strerror((int)-r));
+        file.path[0] = 0;
+    }
+}
+
+void iw_stats_map_leave(void)
+{
+    void *page = iw_stats_page();
+    if (file.end) {
+        void *own =
+            mmap(NULL, file.end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (own != MAP_FAILED)
+            memcpy(own, page, file.end);
+        if (own == MAP_FAILED ||
+            mremap(own, file.end, file.end, MREMAP_MAYMOVE | MREMAP_FIXED, page) == MAP_FAILED)
+            abort(); /* or it would write over its parent's */
+    }
+    file.tried = false;
+    file.end = 0;
+    file.path[0] = 0;
+}
+
+/** At exit(), which may be called by a signal handler: no lock. */
+static void __attribute__((destructor)) remove_file(void)
+{
+    if (file.path[0])
+        unlink(file.path);
+}
