@@ -19,6 +19,8 @@ extern const struct tool tool_devices;
 extern const struct tool tool_doctor;
 extern const struct tool tool_env;
 extern const struct tool tool_run;
+extern const struct tool tool_stat;
+extern const struct tool tool_top;
 
 /* Where things are, for the build tree or as installed: paths.c, compiled once for each. */
 extern const char tool_libraries[]; /* the folder of the libraries */

@@ -146,6 +146,7 @@ static const struct iw_knob knobs[] = {
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},
     {"IBV_CONFIG_DIR", "path", "a directory", NULL,
      "there is a device only if a *.driver file in it has a line \"driver anywarp\"", NULL},
+    {"XDG_RUNTIME_DIR", "path", "a directory", NULL, "see ANYWARP_STATS", NULL},
     {"SYSFS_PATH", "path", "a directory", "/sys", "what ibv_get_sysfs_path() tells the program",
      NULL},
 };

@@ -26,7 +26,6 @@
 #include "rnic/stats_page.h"
 
 #include <stdbool.h>
-#include <sys/socket.h>
 
 /** A value that one thread at a time changes. No lock. */
 #define iw_stats_set(place, value) __atomic_store_n(place, value, __ATOMIC_RELAXED)
@@ -45,6 +44,8 @@ struct stats_qp *iw_stats_qp_take(uint32_t qp_num, const struct stats_cq *send_c
                                   const struct stats_cq *recv_cq);
 /** Its traffic stays counted in the head. */
 void iw_stats_qp_release(struct stats_qp *row);
+
+struct sockaddr;
 
 /** What is known of a QP's connection. */
 struct iw_stats_link {

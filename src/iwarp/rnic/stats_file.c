@@ -26,7 +26,7 @@ bool stats_dir(const char *knob, unsigned i, char dir[STATS_PATH_MAX])
         n = snprintf(dir, STATS_PATH_MAX, "%s/anywarp", runtime);
     else if (!named && i == 1)
         n = snprintf(dir, STATS_PATH_MAX, "/dev/shm/anywarp-%u", (unsigned)geteuid());
-    return n > 0 && n < STATS_PATH_MAX - STATS_NAME_MAX - 1;
+    return n > 0 && n < STATS_PATH_MAX;
 }
 
 bool stats_dir_is_ours(const char *dir)

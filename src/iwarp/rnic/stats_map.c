@@ -19,7 +19,7 @@
 static struct {
     bool tried;
     size_t end; /* bytes of the page that are the file's */
-    char path[STATS_PATH_MAX];
+    char path[STATS_PATH_MAX + STATS_NAME_MAX];
     dev_t dev;
     ino_t ino;
 } file;
@@ -65,7 +65,8 @@ bool iw_stats_map_wanted(void)
 
 static void list_devices(char *out, size_t size)
 {
-    struct ibv_device **list = iw_device_list(NULL);
+    int n;
+    struct ibv_device **list = iw_device_list(&n);
     *out = 0;
     for (struct ibv_device **d = list; d && *d; d++) {
         const char *interface = iw_device(*d)->interface;

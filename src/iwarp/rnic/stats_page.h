@@ -3,9 +3,9 @@
  * The statistics of a process as they stand in its file; shared with the tool that reads them.
  *
  * Everything is in host byte order and naturally aligned. A row with a seq is rewritten as a whole
- * between two increments of it, so seq is odd meanwhile; state, error, head, tail and the counters
- * change at any time, each by one store. A reader takes a row twice and believes it if both copies
- * have the same even seq and the same constant part (stats_same()).
+ * between two increments of it, so seq is odd meanwhile; state, error, binds, head, tail and the
+ * counters change at any time, each by one store. A reader takes a row twice and believes it if
+ * both copies have the same even seq and the same constant part (stats_same()).
  *
  * The file grows with the number of rows in use; what is behind its end is not there.
  */
@@ -89,15 +89,15 @@ enum stats_flags {
 struct stats_qp {
     uint32_t seq;
     uint32_t qp_num; /* 0: the row is free */
-    uint8_t state;   /* enum ibv_qp_state */
-    uint8_t error;   /* enum iw_err, the first cause; 0: none */
-    uint8_t flags;   /* enum stats_flags */
-    uint8_t rev;     /* of MPA */
     uint16_t ird, ord;
-    uint32_t send_cq, recv_cq; /* their ids, 0: none or no row */
     uint16_t local_port, peer_port;
-    uint32_t binds;              /* of windows */
+    uint32_t send_cq, recv_cq;   /* their ids, 0: none or no row */
     uint8_t local[16], peer[16]; /* as on the wire; IPv4: the first four */
+    uint8_t flags;               /* enum stats_flags */
+    uint8_t rev;                 /* of MPA */
+    uint8_t state;               /* enum ibv_qp_state */
+    uint8_t error;               /* enum iw_err, the first cause; 0: none */
+    uint32_t binds;              /* of windows */
     struct iwc_flow out, in;
 };
 

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/stats_text.h"
+
+#include "tools/text.h"
+#include "wire/error.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+/* As adapters name them, behind iwIn and iwOut; what they do not have is named in their manner. */
+static const struct {
+    const char *name;
+    size_t at;
+} counters[] = {
+#define FLOW(name, field)                                                                          \
+    {                                                                                              \
+        name, offsetof(struct iwc_flow, field)                                                     \
+    }
+    FLOW("RdmaSends", messages[IWC_KIND_SEND]),
+    FLOW("RdmaSendBytes", bytes[IWC_KIND_SEND]),
+    FLOW("RdmaWrites", messages[IWC_KIND_WRITE]),
+    FLOW("RdmaWriteBytes", bytes[IWC_KIND_WRITE]),
+    FLOW("RdmaReads", messages[IWC_KIND_READ]),
+    FLOW("RdmaReadResponses", messages[IWC_KIND_READ_RESPONSE]),
+    FLOW("RdmaReadBytes", bytes[IWC_KIND_READ_RESPONSE]),
+    FLOW("RdmaAtomics", messages[IWC_KIND_ATOMIC]),
+    FLOW("RdmaAtomicResponses", messages[IWC_KIND_ATOMIC_RESPONSE]),
+    FLOW("RdmaImmediates", messages[IWC_KIND_IMMEDIATE]),
+    FLOW("RdmaInvalidates", invalidates),
+    FLOW("Fpdus", fpdus),
+};
+#define N_COUNTERS (sizeof(counters) / sizeof(counters[0]))
+
+static const char *const gauges[] = {
+#define X(name, text) #name,
+    STATS_GAUGES(X)
+#undef X
+};
+
+static uint64_t value(const struct iwc_flow *f, size_t i)
+{
+    return *(const uint64_t *)((const char *)f + counters[i].at);
+}
+
+const char *stats_state(const struct stats_qp *q)
+{
+    static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+    return q->state < sizeof(names) / sizeof(names[0]) ? names[q->state] : "?";
+}
+
+void stats_endpoint(const struct stats_qp *q, bool peer, char text[STATS_ENDPOINT_MAX])
+{
+    bool six = q->flags & STATS_IPV6;
+    char ip[INET6_ADDRSTRLEN] = "?";
+    if (!(q->flags & STATS_LINKED)) {
+        strcpy(text, "-");
+        return;
+    }
+    inet_ntop(six ? AF_INET6 : AF_INET, peer ? q->peer : q->local, ip, sizeof(ip));
+    snprintf(text, STATS_ENDPOINT_MAX, six ? "[%s]:%u" : "%s:%u", ip,
+             peer ? q->peer_port : q->local_port);
+}
+
+static const char *life_name(const struct stats *s)
+{
+    static const char *const names[] = {
+        [STATS_ALIVE] = "alive", [STATS_ENDED] = "ended", [STATS_UNKNOWN] = "unknown"};
+    return names[s->life];
+}
+
+static void time_text(uint64_t ns, char *text, size_t size)
+{
+    time_t t = (time_t)(ns / 1000000000);
+    struct tm tm;
+    if (!gmtime_r(&t, &tm) || !strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        strcpy(text, "?");
+}
+
+/** Completions that nobody has polled yet. */
+static uint32_t depth(const struct stats_cq *c)
+{
+    return c->tail - c->head;
+}
+
+/* ---- text ---- */
+
+static void print_counters(FILE *f, const char *prefix, const struct iwc_flow *flow)
+{
+    for (size_t i = 0; i < N_COUNTERS; i++)
+        if (value(flow, i))
+            fprintf(f, " %s%s %" PRIu64, prefix, counters[i].name, value(flow, i));
+}
+
+static void print_flows(FILE *f, const char *indent, const struct iwc_flow *in,
+                        const struct iwc_flow *out)
+{
+    fprintf(f, "%sin", indent);
+    print_counters(f, "iwIn", in);
+    fprintf(f, "\n%sout", indent);
+    print_counters(f, "iwOut", out);
+    fputc('\n', f);
+}
+
+static void print_qp(FILE *f, const struct stats_qp *q)
+{
+    char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
+    stats_endpoint(q, false, local);
+    stats_endpoint(q, true, peer);
+    fprintf(f, "  qp 0x%06" PRIx32 " state %s", q->qp_num, stats_state(q));
+    if (q->flags & STATS_LINKED)
+        fprintf(f, " local %s peer %s side %s mpa %u crc %s markers %s ird %u ord %u anywarp %s",
+                local, peer, q->flags & STATS_INITIATOR ? "active" : "passive", q->rev,
+                q->flags & STATS_CRC ? "on" : "off", q->flags & STATS_MARKERS ? "on" : "off",
+                q->ird, q->ord, q->flags & STATS_ANYWARP ? "yes" : "no");
+    fprintf(f, " send_cq %" PRIu32 " recv_cq %" PRIu32, q->send_cq, q->recv_cq);
+    if (q->binds)
+        fprintf(f, " iwRdmaBnd %" PRIu32, q->binds);
+    fputc('\n', f);
+    print_flows(f, "    ", &q->in, &q->out);
+    if (q->error)
+        fprintf(f, "    cause %s\n", iw_err_info(q->error)->text);
+}
+
+/** What another process wrote may hold what a terminal obeys. */
+static void print_words(FILE *f, const char *s)
+{
+    for (; *s; s++)
+        fputc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, f);
+}
+
+void stats_print(FILE *f, const struct stats *s)
+{
+    char when[32];
+    time_text(s->head.began, when, sizeof(when));
+    fprintf(f, "process %" PRIu32 " command ", s->owner.pid);
+    print_words(f, s->head.command);
+    fprintf(f, " state %s since %s release ", life_name(s), when);
+    print_words(f, s->head.release);
+    fputs(" devices ", f);
+    print_words(f, s->head.devices);
+    fputs("\n  objects", f);
+    for (size_t i = 0; i < STATS_binds; i++)
+        fprintf(f, " %s %" PRId64, gauges[i], s->head.gauge[i]);
+    fputc('\n', f);
+    print_flows(f, "  ", &s->in, &s->out);
+    fprintf(f, "  iwRdmaBnd %" PRIu64 " iwRdmaInv %" PRIu64 "\n", s->binds, s->in.invalidates);
+    for (size_t i = 0; i < s->ncqs; i++)
+        fprintf(f, "  cq %" PRIu32 " cqe %" PRIu32 " depth %" PRIu32 " completions %" PRIu32 "\n",
+                s->cqs[i].id, s->cqs[i].cqe, depth(&s->cqs[i]), s->cqs[i].tail);
+    for (size_t i = 0; i < s->nqps; i++)
+        print_qp(f, &s->qps[i]);
+    for (size_t i = 0; i < s->nerrors; i++) {
+        time_text(s->errors[i].at, when, sizeof(when));
+        fprintf(f, "  error %s qp 0x%06" PRIx32 ": ", when, s->errors[i].qp_num);
+        print_words(f, s->errors[i].text);
+        fputc('\n', f);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void json_counters(FILE *f, const struct iwc_flow *in, const struct iwc_flow *out,
+                          uint64_t binds)
+{
+    fputs("\"counters\": {", f);
+    for (size_t i = 0; i < N_COUNTERS; i++)
+        fprintf(f, "\"iwIn%s\": %" PRIu64 ", \"iwOut%s\": %" PRIu64 ", ", counters[i].name,
+                value(in, i), counters[i].name, value(out, i));
+    fprintf(f, "\"iwRdmaBnd\": %" PRIu64 ", \"iwRdmaInv\": %" PRIu64 "}", binds, in->invalidates);
+}
+
+static const char *json_bool(bool b)
+{
+    return b ? "true" : "false";
+}
+
+static void json_qp(FILE *f, const struct stats_qp *q)
+{
+    char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
+    fprintf(f, "{\"qpn\": %" PRIu32 ", \"state\": \"%s\", ", q->qp_num, stats_state(q));
+    if (q->flags & STATS_LINKED) {
+        stats_endpoint(q, false, local);
+        stats_endpoint(q, true, peer);
+        fprintf(f,
+                "\"local\": \"%s\", \"peer\": \"%s\", \"active\": %s, \"mpa\": %u, \"crc\": %s, "
+                "\"markers\": %s, \"p2p\": %s, \"ird\": %u, \"ord\": %u, \"anywarp\": %s, ",
+                local, peer, json_bool(q->flags & STATS_INITIATOR), q->rev,
+                json_bool(q->flags & STATS_CRC), json_bool(q->flags & STATS_MARKERS),
+                json_bool(q->flags & STATS_P2P), q->ird, q->ord,
+                json_bool(q->flags & STATS_ANYWARP));
+    }
+    fprintf(f, "\"send_cq\": %" PRIu32 ", \"recv_cq\": %" PRIu32 ", \"cause\": ", q->send_cq,
+            q->recv_cq);
+    json_string(f, q->error ? iw_err_info(q->error)->text : NULL);
+    fputs(", ", f);
+    json_counters(f, &q->in, &q->out, q->binds);
+    fputc('}', f);
+}
+
+void stats_print_json(FILE *f, const struct stats *s)
+{
+    char when[32];
+    time_text(s->head.began, when, sizeof(when));
+    fprintf(f, "{\"pid\": %" PRIu32 ", \"command\": ", s->owner.pid);
+    json_string(f, s->head.command);
+    fprintf(f, ", \"state\": \"%s\", \"since\": \"%s\", \"release\": ", life_name(s), when);
+    json_string(f, s->head.release);
+    fputs(", \"devices\": ", f);
+    json_string(f, s->head.devices);
+    fputs(",\n  \"objects\": {", f);
+    for (size_t i = 0; i < STATS_binds; i++)
+        fprintf(f, "%s\"%s\": %" PRId64, i ? ", " : "", gauges[i], s->head.gauge[i]);
+    fputs("},\n  ", f);
+    json_counters(f, &s->in, &s->out, s->binds);
+    fputs(",\n  \"cqs\": [", f);
+    for (size_t i = 0; i < s->ncqs; i++)
+        fprintf(f,
+                "%s{\"id\": %" PRIu32 ", \"cqe\": %" PRIu32 ", \"depth\": %" PRIu32
+                ", \"completions\": %" PRIu32 "}",
+                i ? ", " : "", s->cqs[i].id, s->cqs[i].cqe, depth(&s->cqs[i]), s->cqs[i].tail);
+    fputs("],\n  \"qps\": [", f);
+    for (size_t i = 0; i < s->nqps; i++) {
+        fputs(i ? ",\n    " : "", f);
+        json_qp(f, &s->qps[i]);
+    }
+    fputs("],\n  \"errors\": [", f);
+    for (size_t i = 0; i < s->nerrors; i++) {
+        time_text(s->errors[i].at, when, sizeof(when));
+        fprintf(f, "%s{\"at\": \"%s\", \"qpn\": %" PRIu32 ", \"text\": ", i ? ",\n    " : "", when,
+                s->errors[i].qp_num);
+        json_string(f, s->errors[i].text);
+        fputc('}', f);
+    }
+    fputs("]}", f);
+}

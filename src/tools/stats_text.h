@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Statistics for people and for programs. */
+#ifndef ANYWARP_TOOLS_STATS_TEXT_H
+#define ANYWARP_TOOLS_STATS_TEXT_H
+
+#include "tools/stats.h"
+
+#include <stdio.h>
+
+#define STATS_ENDPOINT_MAX 64
+
+/** A line for each object, in pairs of key and value. */
+void stats_print(FILE *f, const struct stats *s);
+/** A JSON object, without a newline at its end. */
+void stats_print_json(FILE *f, const struct stats *s);
+
+/** "INIT" and the like; "?" for what is none. */
+const char *stats_state(const struct stats_qp *q);
+/** Address and port: "10.0.0.1:7174", "[::1]:7174", "-" if it is not connected. */
+void stats_endpoint(const struct stats_qp *q, bool peer, char text[STATS_ENDPOINT_MAX]);
+
+#endif
