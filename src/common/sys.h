@@ -111,6 +111,11 @@ _SYS_INLINE long sys_write(int fd, const void *buf, size_t len)
     _SYS_RET(syscall(SYS_write, fd, buf, len));
 }
 
+_SYS_INLINE long sys_pwritev(int fd, const struct iovec *iov, int n, int64_t at)
+{
+    _SYS_RET(syscall(SYS_pwritev, fd, iov, n, (long)at, (long)((uint64_t)at >> 32)));
+}
+
 /** Opens a file; unlike open(), no cancellation point. */
 _SYS_INLINE long sys_open(const char *path, int flags, mode_t mode)
 {

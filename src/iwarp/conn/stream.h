@@ -30,6 +30,7 @@ struct iwc_stream_ops {
 
 struct iwc_stream {
     const struct iwc_stream_ops *ops;
+    void *tap; /* of whoever put other operations in place of its own; NULL: nobody */
 };
 
 /** TCP over a non-blocking descriptor that the stream owns from here on. */

@@ -4,6 +4,7 @@
 #include "common/sys.h"
 #include "rnic/conf.h"
 #include "rnic/context.h"
+#include "rnic/pcap.h"
 #include "rnic/qp.h"
 #include "rnic/qp_link.h"
 
@@ -302,6 +303,7 @@ void iw_cm_release(struct iw_cm *cm, bool reset)
     struct iw_qp *qp = take_qp(cm);
     if (qp)
         iw_qp_unlink(qp);
+    iw_pcap_detach(&cm->tcp.base, reset);
     lock_get(&cm->lock);
     bool watched = cm->watched;
     cm->watched = false;

@@ -7,6 +7,7 @@
 #include "rnic/conf.h"
 #include "rnic/context.h"
 #include "rnic/log.h"
+#include "rnic/pcap.h"
 #include "rnic/pool.h"
 #include "rnic/qp.h"
 #include "rnic/qp_link.h"
@@ -174,6 +175,7 @@ void iw_cm_connect_ready(struct iw_cm *cm)
     if (!error) {
         iw_cm_socket_connected(cm->fd);
         iwc_stream_tcp_init(&cm->tcp, cm->fd);
+        iw_pcap_attach(&cm->tcp.base, cm->fd, true);
         cm->same_host = iw_cm_same_host(cm->fd);
         error = -send_request(cm);
     }
@@ -196,6 +198,7 @@ static void retry(struct iw_cm *cm)
     cm->busy = false;
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
+    iw_pcap_detach(&cm->tcp.base, true);
     int r = iw_cm_socket_again(cm->fd);
     if (!r)
         r = begin_tcp(cm);

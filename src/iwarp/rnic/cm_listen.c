@@ -6,6 +6,7 @@
 #include "rnic/conf.h"
 #include "rnic/context.h"
 #include "rnic/log.h"
+#include "rnic/pcap.h"
 #include "rnic/qp.h"
 #include "rnic/qp_link.h"
 #include "rnic/stats.h"
@@ -156,6 +157,7 @@ static bool accept_one(struct iw_cm *listener)
     cm->tos = listener->tos;
     cm->tos_set = listener->tos_set;
     iwc_stream_tcp_init(&cm->tcp, cm->fd);
+    iw_pcap_attach(&cm->tcp.base, cm->fd, false);
     cm->same_host = iw_cm_same_host(cm->fd);
     struct mpa_conf conf = {
         .crc = iw_cm_wants_crc(cm),

@@ -13,6 +13,7 @@
 #define SPIN_US_MAX    1000000
 #define CONNECT_MS_MIN 100
 #define CONNECT_MS_MAX 600000
+#define PCAP_MB_MAX    1000000
 
 static bool parse_number(const char *s, unsigned long min, unsigned long max, unsigned long *out)
 {
@@ -108,6 +109,20 @@ static bool parse_stats(struct iw_conf *conf, const char *s)
     return true;
 }
 
+static bool parse_pcap(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->pcap, sizeof(conf->pcap));
+}
+
+static bool parse_pcap_mb(struct iw_conf *conf, const char *s)
+{
+    unsigned long n;
+    if (!parse_number(s, 1, PCAP_MB_MAX, &n))
+        return false;
+    conf->pcap_mb = (unsigned)n;
+    return true;
+}
+
 static bool parse_devices(struct iw_conf *conf, const char *s)
 {
     return parse_string(s, conf->devices, sizeof(conf->devices));
@@ -141,6 +156,12 @@ static const struct iw_knob knobs[] = {
      "whether anywarp stat and anywarp top can see the process; on: by a file in "
      "XDG_RUNTIME_DIR/anywarp, else in /dev/shm/anywarp-UID",
      parse_stats},
+    {"ANYWARP_PCAP", "path", "a file, at most 255 bytes", NULL,
+     "capture what the connections carry, in the clear, for Wireshark; %p in the name is the "
+     "number of the process",
+     parse_pcap},
+    {"ANYWARP_PCAP_MB", "number", "1 to 1000000", "64", "megabytes of such a file, then it ends",
+     parse_pcap_mb},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
      "2: say why completions fail and connections die; 3, 4: more", NULL},
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},

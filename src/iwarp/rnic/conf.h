@@ -19,6 +19,8 @@ struct iw_conf {
     char congestion[16]; /* ANYWARP_CONGESTION: TCP congestion control; empty: the system's */
     bool stats;          /* ANYWARP_STATS: statistics for others to read, on by default */
     char stats_dir[256]; /* in this directory; empty: the default */
+    char pcap[256];      /* ANYWARP_PCAP: capture file; empty: none */
+    unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
 };
 
