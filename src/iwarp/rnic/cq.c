@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/cq.h"
 
+#include "common/usdt.h"
 #include "rnic/context.h"
 #include "rnic/cq_arm.h"
 #include "rnic/limits.h"
@@ -230,6 +231,8 @@ bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w)
 {
     lock_get(&cq->lock);
     bool added = push_locked(cq, cqe, w);
+    USDT5(completion, cqe->wc.qp_num, cqe->wc.wr_id, cqe->wc.status, cqe->wc.opcode,
+          cqe->wc.byte_len);
     lock_put(&cq->lock);
     if (!added)
         iw_slots_release(cqe->slots, 1);

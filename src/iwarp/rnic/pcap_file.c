@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define MB (1024 * 1024)
@@ -90,11 +91,14 @@ static const char *open_it(void)
 bool iw_pcap_file_open(void)
 {
     const struct iw_conf *conf = iw_conf();
+    struct rlimit limit;
     if (file.tried)
         return file.fd >= 0;
     file.tried = true;
     file.size = 0;
     file.max = (uint64_t)conf->pcap_mb * MB;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < file.max) /* else a signal comes */
+        file.max = limit.rlim_cur;
     if (!conf->pcap[0] || getauxval(AT_SECURE))
         return false;
     make_path(conf->pcap);
@@ -125,7 +129,7 @@ void iw_pcap_file_add(const struct tcp_ip *h, const uint8_t *data, uint32_t len,
         {.iov_base = tail, .iov_len = pcapng_tail(tail, packet, outgoing)},
     };
     if (file.size + iov[0].iov_len + iov[1].iov_len + iov[2].iov_len > file.max)
-        stop("ANYWARP_PCAP_MB is reached");
+        stop("it has the size of ANYWARP_PCAP_MB, or the largest that is allowed");
     else
         write_all(iov, 3);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/qp_fail.h"
 
+#include "common/usdt.h"
 #include "rnic/cm.h"
 #include "rnic/context.h"
 #include "rnic/pool.h"
@@ -21,6 +22,7 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
         return;
     qp->error = err;
     iw_stats_set(&qp->stats->error, (uint8_t)err);
+    USDT3(error, qp->pub.qp_num, err, iw_err_info(err)->text);
     atomic_store(&qp->over, true);
     iw_qp_set_state_locked(qp, IBV_QPS_ERR);
     w->qp = qp;

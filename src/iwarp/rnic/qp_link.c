@@ -2,6 +2,7 @@
 #include "rnic/qp_link.h"
 
 #include "common/sys.h"
+#include "common/usdt.h"
 #include "rnic/cm.h"
 #include "rnic/conf.h"
 #include "rnic/pool.h"
@@ -71,7 +72,7 @@ static int make_rings(struct iw_qp *qp, const struct mpa_result *a)
     return qp->irq && qp->orq ? 0 : -ENOMEM;
 }
 
-static void tell_stats(struct iw_qp *qp, const struct iw_link *l)
+static void announce(struct iw_qp *qp, const struct iw_link *l)
 {
     const struct mpa_result *a = l->agreed;
     iw_stats_qp_link(qp->stats,
@@ -85,6 +86,7 @@ static void tell_stats(struct iw_qp *qp, const struct iw_link *l)
                          .ird = a->ird,
                          .ord = a->ord,
                      });
+    USDT5(connection, qp->pub.qp_num, !l->responder, a->rev, a->ird, a->ord);
     qp->rx.flow = &qp->stats->in;
     qp->tx.flow = &qp->stats->out;
 }
@@ -103,7 +105,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         iwc_rx_init(&qp->rx, &iw_qp_upcalls, qp, a->crc, a->ext);
         iwc_tx_init(&qp->tx, a->crc, a->tx_markers, FPDU_MULPDU_MIN);
         iw_qp_set_mulpdu_locked(qp);
-        tell_stats(qp, l);
+        announce(qp, l);
         qp->tx_hold = l->hold;
         qp->silent = l->responder;
         qp->rtr = l->rtr;

@@ -3,6 +3,7 @@
  * ibv_modify_qp and ibv_query_qp. IBV_EVENT_COMM_EST never comes: it tells of data for a QP that is
  * still in RTR, and a stream only ever belongs to a QP in RTS or later.
  */
+#include "common/usdt.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
 #include "rnic/qp_state.h"
@@ -71,6 +72,7 @@ static bool values_ok(const struct iw_qp *qp, const struct ibv_qp_attr *a, int m
 void iw_qp_set_state_locked(struct iw_qp *qp, enum ibv_qp_state state)
 {
     assert_held(&qp->sq_lock);
+    USDT3(state, qp->pub.qp_num, qp->state, state);
     qp->state = state;
     __atomic_store_n(&qp->pub.state, state, __ATOMIC_RELAXED);
     iw_stats_set(&qp->stats->state, (uint8_t)state);

@@ -2,6 +2,7 @@
 /* Posting: checks a work request, copies it into the send queue, and decides when it goes out. */
 #include "rnic/sq.h"
 
+#include "common/usdt.h"
 #include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
@@ -183,6 +184,7 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
         iw_sq_sge(sq, i)[k] = wr->sg_list[k];
     sq->tail++;
     qp->unflushed += len + WR_WEIGHT;
+    USDT4(post, qp->pub.qp_num, wr->wr_id, wr->opcode, len);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define QPS_FIRST 16 /* rows that the file has room for at first */
@@ -43,6 +44,9 @@ static long extend(int fd, size_t end)
 {
     uint8_t *from = (uint8_t *)iw_stats_page() + file.end;
     size_t len = end - file.end;
+    struct rlimit limit; /* beyond it a signal would come */
+    if (getrlimit(RLIMIT_FSIZE, &limit) || end > limit.rlim_cur)
+        return -EFBIG;
     if (fallocate(fd, 0, (off_t)file.end, (off_t)len))
         return -errno;
     for (size_t done = 0; done < len;) {
