@@ -19,6 +19,7 @@
 
 static struct {
     bool tried;
+    bool full;  /* it cannot grow any more */
     size_t end; /* bytes of the page that are the file's */
     char path[STATS_PATH_MAX + STATS_NAME_MAX];
     dev_t dev;
@@ -156,7 +157,7 @@ void iw_stats_map_open(size_t qps)
 void iw_stats_map_grow(size_t qps)
 {
     struct stat st;
-    if (!file.path[0] || end_of(qps) <= file.end)
+    if (!file.path[0] || file.full || end_of(qps) <= file.end)
         return;
     size_t step = qps < QPS_STEP ? qps : QPS_STEP;
     size_t end = end_of(qps + step < STATS_QPS ? qps + step : STATS_QPS);
@@ -170,7 +171,7 @@ void iw_stats_map_grow(size_t qps)
     if (r) {
         iw_log(IW_LOG_INFO, "statistics of more than %zu queue pairs are not shown: %s", qps - 1,
                strerror((int)-r));
-        file.path[0] = 0;
+        file.full = true;
     }
 }
 
@@ -186,7 +187,7 @@ void iw_stats_map_leave(void)
             mremap(own, file.end, file.end, MREMAP_MAYMOVE | MREMAP_FIXED, page) == MAP_FAILED)
             abort(); /* or it would write over its parent's */
     }
-    file.tried = false;
+    file.tried = file.full = false;
     file.end = 0;
     file.path[0] = 0;
 }
