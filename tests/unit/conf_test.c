@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#define DEFAULTS .ext = true, .connect_ms = 20000, .spin_us = 50, .stats = true
+#define DEFAULTS .ext = true, .connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64
 
 static const struct {
     const char *name, *value; /* NULL: nothing is set */
@@ -36,32 +36,44 @@ static const struct {
     {"ANYWARP_FPDU", "-1448", true, {DEFAULTS}},
     {"ANYWARP_FPDU", "99999999999999999999", true, {DEFAULTS}},
     {"ANYWARP_EXT", "on", false, {DEFAULTS}},
-    {"ANYWARP_EXT", "off", false, {.connect_ms = 20000, .spin_us = 50, .stats = true}},
+    {"ANYWARP_EXT",
+     "off",
+     false,
+     {.connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64}},
     {"ANYWARP_EXT", "no", true, {DEFAULTS}},
     {"ANYWARP_CONNECT_MS",
      "100",
      false,
-     {.ext = true, .connect_ms = 100, .spin_us = 50, .stats = true}},
+     {.ext = true, .connect_ms = 100, .spin_us = 50, .stats = true, .pcap_mb = 64}},
     {"ANYWARP_CONNECT_MS",
      "600000",
      false,
-     {.ext = true, .connect_ms = 600000, .spin_us = 50, .stats = true}},
+     {.ext = true, .connect_ms = 600000, .spin_us = 50, .stats = true, .pcap_mb = 64}},
     {"ANYWARP_CONNECT_MS", "99", true, {DEFAULTS}},
     {"ANYWARP_CONNECT_MS", "600001", true, {DEFAULTS}},
-    {"ANYWARP_SPIN_US", "0", false, {.ext = true, .connect_ms = 20000, .stats = true}},
+    {"ANYWARP_SPIN_US",
+     "0",
+     false,
+     {.ext = true, .connect_ms = 20000, .stats = true, .pcap_mb = 64}},
     {"ANYWARP_SPIN_US",
      "1000000",
      false,
-     {.ext = true, .connect_ms = 20000, .spin_us = 1000000, .stats = true}},
+     {.ext = true, .connect_ms = 20000, .spin_us = 1000000, .stats = true, .pcap_mb = 64}},
     {"ANYWARP_SPIN_US", "1000001", true, {DEFAULTS}},
     {"ANYWARP_SPIN_US", " 5", true, {DEFAULTS}},
     {"ANYWARP_CONGESTION", "bbr", false, {DEFAULTS, .congestion = "bbr"}},
     {"ANYWARP_CONGESTION", "fifteen_letters", false, {DEFAULTS, .congestion = "fifteen_letters"}},
     {"ANYWARP_CONGESTION", "sixteen__letters", true, {DEFAULTS}},
     {"ANYWARP_STATS", "on", false, {DEFAULTS}},
-    {"ANYWARP_STATS", "off", false, {.ext = true, .connect_ms = 20000, .spin_us = 50}},
+    {"ANYWARP_STATS",
+     "off",
+     false,
+     {.ext = true, .connect_ms = 20000, .spin_us = 50, .pcap_mb = 64}},
     {"ANYWARP_STATS", "/here", false, {DEFAULTS, .stats_dir = "/here"}},
     {"ANYWARP_STATS", "here", true, {DEFAULTS}},
+    {"ANYWARP_PCAP", "a.pcapng", false, {DEFAULTS, .pcap = "a.pcapng"}},
+    {"ANYWARP_PCAP_MB", "0", true, {DEFAULTS}},
+    {"ANYWARP_PCAP_MB", "1000001", true, {DEFAULTS}},
     {"ANYWARP_DEVICES", "aw0=eth0 aw1=eth1", false, {DEFAULTS, .devices = "aw0=eth0 aw1=eth1"}},
 };
 
@@ -70,7 +82,8 @@ static bool same(const struct iw_conf *a, const struct iw_conf *b)
     return a->crc == b->crc && a->fpdu == b->fpdu && a->fpdu_bytes == b->fpdu_bytes &&
            a->ext == b->ext && a->spin_us == b->spin_us && a->connect_ms == b->connect_ms &&
            !strcmp(a->congestion, b->congestion) && !strcmp(a->devices, b->devices) &&
-           a->stats == b->stats && !strcmp(a->stats_dir, b->stats_dir);
+           a->stats == b->stats && !strcmp(a->stats_dir, b->stats_dir) &&
+           !strcmp(a->pcap, b->pcap) && a->pcap_mb == b->pcap_mb;
 }
 
 /** @return 0 if the knobs are as the row says, also when asked for again */
@@ -138,7 +151,8 @@ int main(void)
 {
     static const char *const names[] = {
         "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",     "ANYWARP_SPIN_US",
-        "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES", "ANYWARP_STATS"};
+        "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES", "ANYWARP_STATS",
+        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_default),

@@ -18,7 +18,7 @@
  *     qp.sq_lock      everything sent: send queue, orq, irq, tx, batch, ibv state, link
  *     rq.lock         the receive queue, or the SRQ
  *     cq.lock
- *     channel.lock, context.lock, engine.lock, mw.lock: leaves
+ *     channel.lock, context.lock, engine.lock, mw.lock, those of stats.c and pcap.c: leaves
  *
  * Posting takes sq_lock or rq.lock only. rx_lock may be waited for only by tear-down and by
  * iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
