@@ -24,16 +24,14 @@ static struct {
     char path[512];
 } file = {.fd = -1};
 
-/** @return whether the name has the number of the process in it */
-static bool make_path(const char *pattern)
+/** Each %p of the pattern is the number of the process. */
+static void make_path(const char *pattern)
 {
-    bool own = false;
     file.path[0] = 0;
-    for (const char *p; (p = strstr(pattern, "%p")); pattern = p + 2, own = true)
+    for (const char *p; (p = strstr(pattern, "%p")); pattern = p + 2)
         text_add(file.path, sizeof(file.path), "%.*s%d", (int)(p - pattern), pattern,
                  (int)getpid());
     text_add(file.path, sizeof(file.path), "%s", pattern);
-    return own;
 }
 
 static void stop(const char *why)
@@ -139,5 +137,6 @@ void iw_pcap_file_leave(void)
     if (file.fd >= 0 && is_ours())
         sys_close(file.fd);
     file.fd = -1;
-    file.tried = !strstr(iw_conf()->pcap, "%p");
+    if (file.tried) /* else the child may be the first to open it */
+        file.tried = !strstr(iw_conf()->pcap, "%p");
 }

@@ -8,6 +8,7 @@
 #include "rnic/stats_file.h"
 #include "wire/text.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -136,7 +137,7 @@ static long open_in(const char *dir, const struct stats_owner *self, size_t end)
     return 0;
 }
 
-void iw_stats_map_open(size_t qps)
+static void open_file(size_t qps)
 {
     char dir[STATS_PATH_MAX];
     const struct iw_conf *conf = iw_conf();
@@ -154,11 +155,9 @@ void iw_stats_map_open(size_t qps)
     }
 }
 
-void iw_stats_map_grow(size_t qps)
+static void grow(size_t qps)
 {
     struct stat st;
-    if (!file.path[0] || file.full || end_of(qps) <= file.end)
-        return;
     size_t step = qps < QPS_STEP ? qps : QPS_STEP;
     size_t end = end_of(qps + step < STATS_QPS ? qps + step : STATS_QPS);
     long fd = sys_open(file.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -173,6 +172,26 @@ void iw_stats_map_grow(size_t qps)
                strerror((int)-r));
         file.full = true;
     }
+}
+
+/** Runs it with cancellation off: much of it waits for a disk, and the caller holds a lock. */
+static void uncancelled(void (*body)(size_t), size_t qps)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    body(qps);
+    pthread_setcancelstate(state, &state);
+}
+
+void iw_stats_map_open(size_t qps)
+{
+    uncancelled(open_file, qps);
+}
+
+void iw_stats_map_grow(size_t qps)
+{
+    if (file.path[0] && !file.full && end_of(qps) > file.end)
+        uncancelled(grow, qps);
 }
 
 void iw_stats_map_leave(void)
