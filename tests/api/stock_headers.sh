@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The API tests are programs as users write them: each compiles with the headers of the installed
-# rdma-core alone, without ours.
+# The API tests and the examples are programs as users write them: each compiles with the headers of
+# the installed rdma-core alone, without ours.
 
 set -u
 cc=${CC:-cc}
@@ -16,7 +16,7 @@ for header in infiniband/verbs.h rdma/rdma_cma.h; do
     fi
 done
 
-for source in "$SRCDIR"/tests/api/*.c; do
+for source in "$SRCDIR"/tests/api/*.c "$SRCDIR"/examples/*.c; do
     # Our folders stay out: what is found is found as a user's compiler finds it.
     if ! $cc $flags -I"$SRCDIR/tests" -I"$SRCDIR/tests/api" "$source"; then
         echo "FAILED: ${source##*/}"

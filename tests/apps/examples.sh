@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The programs in examples/: what they print, where, their exit statuses, their manual pages, and
-# that they build against what is installed.
+# The programs of examples/ that are installed as programs: what they print, where, their exit
+# statuses; all manual pages.
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
@@ -147,24 +147,9 @@ unset IBV_CONFIG_DIR
 
 # Manual pages without a complaint.
 if command -v man >/dev/null; then
-    for page in "$SRCDIR"/man/*.1; do
+    for page in "$SRCDIR"/man/*.[0-9]*; do
         complaints=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
         [ -z "$complaints" ] || failed "${page##*/}: $complaints"
-    done
-fi
-
-# As a user builds them: the flags of pkg-config, nothing else. The libraries are copied, as installing
-# links them anew in the build tree, where other tests are using them.
-if command -v pkg-config >/dev/null; then
-    make -C "$BUILDDIR" install-pkgconfigDATA install-rdmaHEADERS DESTDIR="$dir/root" \
-        >"$dir/install" 2>&1 || failed "make install" install
-    PKG_CONFIG_PATH=$(dirname "$(find "$dir/root" -name librdmacm.pc)")
-    cp -P "$BUILDDIR"/.libs/lib{ibverbs,rdmacm}.so* "${PKG_CONFIG_PATH%/*}"
-    export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$dir/root
-    for source in "$SRCDIR"/examples/*.c; do
-        # shellcheck disable=SC2046
-        ${CC:-cc} -Wall -Wextra -Werror "$source" $(pkg-config --cflags --libs librdmacm libibverbs) \
-            -o "$dir/built" >"$dir/cc" 2>&1 || failed "${source##*/} does not build" cc
     done
 fi
 

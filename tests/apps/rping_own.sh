@@ -6,7 +6,8 @@
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
 
-# Not what libtool has put before it: that runs other programs, which leak.
+# Not what libtool has put before them: that runs other programs, which leak.
+programs=$BUILDDIR/examples/.libs
 rping=$BUILDDIR/src/tools/bin/.libs/rping
 no_leaks=use_sigaltstack=0:detect_leaks=1
 
@@ -161,6 +162,17 @@ fails 'rdma_bind_addr' -s -a 192.0.2.1
 start_server server "$port" "$rping" -s -P -a 127.0.0.1 -p "$port"
 fails 'Address already in use' -s -a 127.0.0.1 -p "$port"
 
+# Another program at the other end.
+start other "$programs/ping" -p "$port" 127.0.0.1
+expect_status 'rping -s and ping' other 20 1
+start other "$programs/ping" -s 8 -p "$port" 127.0.0.1
+expect_status 'rping -s and ping -s 8' other 20 1
+expect_error 'rping -s and ping -s 8' server 'a message of 8 bytes: the other end is not rping$'
+expect_error 'rping -s and ping' server '^rping: receive: local length error$'
 stop server
+port=$(free_port)
+start_server other "$port" "$programs/ping" -p "$port"
+fails 'what came back is not what was sent' -c -a 127.0.0.1 -p "$port" -C 1 -V
+ended other 20
 
 finish
