@@ -46,7 +46,8 @@ for address in 127.0.0.1 ::1; do
             failed "$capture: other FPDUs than rping's" opcodes
     done
     expect_decoded
-    [ "$(decode -Y 'tcp.flags.fin == 1' | wc -l)" = 2 ] || failed "no FIN of each side"
+    # Who ends at once after its own FIN has not seen the other's.
+    [ -n "$(decode -Y 'tcp.flags.fin == 1')" ] || failed "no FIN"
 done
 
 # Both ends in one process: each packet once. Wireshark 4.0 does not name opcodes 8, 9 and F.
