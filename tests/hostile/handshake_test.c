@@ -335,7 +335,9 @@ static void run_active(const struct active *r, bool slowly)
     if (!r->terminate && r->ord) { /* the user's own first read, behind that one */
         struct peer_seg s;
         side_post(&p.victim, &p.victim, IBV_WR_RDMA_READ, 1, 0, 0, 0, 0);
-        assert_true(peer_next(&p, &s));
+        do /* after 50 ms of silence empty Writes follow the first message */
+            assert_true(peer_next(&p, &s));
+        while ((s.rdmap & 0xf) == PEER_WRITE && s.len == 0);
         assert_int_equal(s.rdmap & 0xf, PEER_READ_REQUEST);
         assert_int_equal(s.msn, r->first == PEER_READ_REQUEST ? 2 : 1);
     }
