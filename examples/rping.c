@@ -513,7 +513,7 @@ static struct rdma_cm_id *listen_for_clients(void)
     struct addrinfo *ai = look_up(address, options.port, AF_UNSPEC, AI_PASSIVE);
     if (rdma_bind_addr(id, ai->ai_addr))
         err(1, "%s, port %s: rdma_bind_addr", address, options.port);
-    if (rdma_listen(id, 3))
+    if (rdma_listen(id, 64))
         err(1, "%s, port %s: rdma_listen", address, options.port);
     freeaddrinfo(ai);
     debug("listening");
