@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the steady data path costs: one system call sends a list, one sends a burst, and no message
+ * allocates. The system calls of the libraries go through libc's syscall(), which this program
+ * stands in for, as it does for malloc().
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+int main(void)
+{
+    return 77; /* the sanitizer stands in for malloc() itself */
+}
+
+#else
+
+#include "pair.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#define WRS         128
+#define LIST        16
+#define PINGS       500
+#define BURST       64
+#define TRIES       1000
+#define BULK        16
+#define WARM_UP     100
+#define THREADS_OWN 16 /* buffers that a thread takes when it does some of the work */
+#define IS_NOT_OK   ((unsigned long)-4096)
+
+#define STANDS_IN __attribute__((visibility("default")))
+
+static atomic_uint sends, epoll_changes, allocations;
+
+/** As libc's: six arguments, -1 and errno. */
+STANDS_IN long syscall(long number, ...)
+{
+    va_list ap;
+    long a[6];
+    va_start(ap, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(ap, long);
+    va_end(ap);
+    atomic_fetch_add(&sends, number == SYS_sendmsg);
+    atomic_fetch_add(&epoll_changes, number == SYS_epoll_ctl);
+#if defined(__x86_64__)
+    register long r10 __asm__("r10") = a[3], r8 __asm__("r8") = a[4], r9 __asm__("r9") = a[5];
+    long r;
+    __asm__ volatile("syscall"
+                     : "=a"(r)
+                     : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a[0], x1 __asm__("x1") = a[1],
+                     x2 __asm__("x2") = a[2], x3 __asm__("x3") = a[3], x4 __asm__("x4") = a[4],
+                     x5 __asm__("x5") = a[5];
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    long r = x0;
+#endif
+    if ((unsigned long)r <= IS_NOT_OK)
+        return r;
+    errno = (int)-r;
+    return -1;
+}
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+
+STANDS_IN void *malloc(size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_malloc(size);
+}
+
+STANDS_IN void *calloc(size_t n, size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    return __libc_calloc(n, size);
+}
+
+static void ping(struct side *from, struct side *to, uint64_t id)
+{
+    side_recv(to, id, 4096, 64);
+    assert_int_equal(side_post(from, to, IBV_WR_SEND, id, 0, 64, 0, 0), 0);
+    assert_int_equal(side_poll(to).wr_id, id);
+    assert_int_equal(side_poll(from).wr_id, id);
+}
+
+/** One message each way at a time: a system call for each, and nothing else. */
+static void ping_pong(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){.send_wr = WRS, .recv_wr = WRS});
+    for (int i = 0; i < WARM_UP; i++)
+        i % 2 ? ping(&p.a, &p.b, i) : ping(&p.b, &p.a, i);
+    unsigned sent = sends, changed = epoll_changes, allocated = allocations;
+    for (int i = 0; i < PINGS; i++)
+        i % 2 ? ping(&p.a, &p.b, i) : ping(&p.b, &p.a, i);
+    assert_int_equal(sends - sent, PINGS);
+    assert_true(allocations - allocated < THREADS_OWN);
+    assert_true(epoll_changes - changed < PINGS / 4); /* the engine's, at leases */
+    pair_close(&p, 1);
+}
+
+static void post_writes(struct pair *p, unsigned n, unsigned list, uint32_t len)
+{
+    struct ibv_sge sge = {(uintptr_t)p->a.buf, len, p->a.mr->lkey};
+    struct ibv_send_wr wr[LIST], *bad;
+    for (unsigned i = 0; i < list; i++)
+        wr[i] = (struct ibv_send_wr){.next = i + 1 < list ? &wr[i + 1] : NULL,
+                                     .sg_list = &sge,
+                                     .num_sge = 1,
+                                     .opcode = IBV_WR_RDMA_WRITE,
+                                     .send_flags = IBV_SEND_SIGNALED,
+                                     .wr.rdma = {(uintptr_t)p->b.buf, p->b.mr->rkey}};
+    for (unsigned i = 0; i < n; i += list)
+        assert_int_equal(ibv_post_send(p->a.id->qp, wr, &bad), 0);
+}
+
+static void complete(struct pair *p, unsigned n)
+{
+    while (n-- > 0)
+        assert_int_equal(side_poll(&p->a).status, IBV_WC_SUCCESS);
+}
+
+/** A list goes out whole, at once or at the poll that follows. */
+static void lists(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){.send_wr = WRS, .recv_wr = WRS});
+    for (int i = 0; i < WARM_UP; i++) {
+        unsigned sent = sends, allocated = allocations;
+        post_writes(&p, LIST, LIST, 64);
+        complete(&p, LIST);
+        assert_int_equal(sends - sent, 1);
+        assert_true(allocations - allocated < THREADS_OWN);
+    }
+    pair_close(&p, 1);
+}
+
+/** Under a lease, which a program gets that keeps polling, single posts go out together. */
+static void bursts(void **state)
+{
+    struct pair p;
+    unsigned sent, tries = 0;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){.send_wr = WRS, .recv_wr = WRS});
+    do {
+        sent = sends;
+        post_writes(&p, BURST, 1, 64);
+        complete(&p, BURST);
+    } while (sends - sent > 2 && ++tries < TRIES);
+    assert_true(tries < TRIES);
+    pair_close(&p, 1);
+}
+
+/** A megabyte takes few calls, however TCP cuts it, and no memory. */
+static void bulk(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){.send_wr = WRS, .recv_wr = WRS});
+    post_writes(&p, BULK, 1, SIDE_BYTES);
+    complete(&p, BULK);
+    unsigned allocated = allocations;
+    post_writes(&p, BULK, 1, SIDE_BYTES);
+    complete(&p, BULK);
+    assert_true(allocations - allocated < THREADS_OWN);
+    pair_close(&p, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ping_pong),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(bursts),
+        cmocka_unit_test(bulk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
