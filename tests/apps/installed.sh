@@ -22,7 +22,16 @@ quietly()
 }
 quietly "$SRCDIR/configure" --prefix="$prefix" CC="${CC:-cc}" CFLAGS=-O0
 quietly make -j2
-quietly make -j2 install
+
+# As README says, with that folder.
+sed -n '/^    \$ make -C build install/,/^$/s/^    \$ //p' "$SRCDIR/README.md" >"$dir/install"
+grep -q pkg-config "$dir/install" || failed "README does not say how to install"
+sed -i "s|/usr/local/|$prefix/|" "$dir/install"
+cp "$SRCDIR/examples/endpoint.c" "$dir/app.c"
+cd "$dir" || exit 99
+command -v man >/dev/null || sed -i '/^man /d' "$dir/install"
+quietly bash -e "$dir/install"
+ldd app | grep -q "$prefix/lib/anywarp/librdmacm" || failed "app has other libraries"
 
 expect_file()
 {

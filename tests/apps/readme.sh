@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# README.md: its commands run as they stand there and print what it shows; the table of programs
+# holds; what it names is there.
+
+# shellcheck source=tests/apps/commands.sh
+. "$SRCDIR/tests/apps/commands.sh"
+private_network "$@"
+# shellcheck source=tests/apps/lib.sh
+. "$SRCDIR/tests/apps/lib.sh"
+need python3 rping ibv_devices ib_write_bw tshark
+readme=$SRCDIR/README.md
+PATH=$PATH:${ANYWARP%/*}:$BUILDDIR/examples
+mkdir "$dir/work" "$dir/blocks"
+ln -s "${ANYWARP%/*}" "$dir/work/build"
+
+# Blocks, one a file, and the rows of the table of programs: server, client, what is seen.
+python3 - "$readme" "$dir" <<'PYTHON' || exit 99
+import pathlib, re, sys
+
+text, folder = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
+assert "```" not in text, "a fenced block: the test reads indented ones"
+for at, block in enumerate(re.findall(r"(?:^    .*\n)+", text, re.M)):
+    lines = [line[4:] for line in block.splitlines(True)]
+    (folder / f"blocks/{at:02}").write_text("".join(lines))
+rows = text.split("| program | server | client | seen |\n|---|---|---|---|\n")[1].split("\n\n")[0]
+with open(folder / "rows", "w") as f:
+    for row in rows.splitlines():
+        server, client, seen = (re.findall("`(.*?)`", cell) for cell in row.split("|")[2:5])
+        assert len(server) < 2 and len(client) == 1 and seen, row
+        print("".join(server) or "-", client[0], *seen, sep="\t", file=f)
+PYTHON
+
+# elsewhere COMMAND: whether it is not for this test, and why.
+elsewhere()
+{
+    local file text
+    case $1 in
+    ./quickstart)
+        # Installs packages, as root. It runs the rping whose lines are shown, as the next block does.
+        while read -r text; do
+            grep -qF -- "step \"${text#==> }" "$SRCDIR/quickstart" || failed "quickstart: $text"
+        done < <(grep '^==>' "$block")
+        file=quickstart
+        ;;
+    'make -C build install '*) file=tests/apps/installed.sh ;; # runs this block, in a prefix
+    'make -C build bench') file=bench/run ;;                   # tests/bench/smoke.sh: this takes minutes
+    *) return 1 ;;
+    esac
+    [ -e "$SRCDIR/$file" ] || failed "there is no $file"
+}
+
+for block in "$dir"/blocks/*; do
+    command=$(sed -n '1s/^\$ //p' "$block")
+    [ -n "$command" ] || failed "a block does not begin with a command: $(cat "$block")"
+    [ "$command" != 'export VERBS_LOG_LEVEL=2' ] || echo '$ true' >>"$block" # shows a failure
+    elsewhere "$command" || play "$command" "$block"
+done
+for file in quickstart check bench/run tests/interop/siw/matrix; do
+    [ -x "$SRCDIR/$file" ] || failed "$file cannot be run"
+done
+
+# The server goes first, and stays or ends by itself; the client shows what was seen.
+played=0
+while IFS=$'\t' read -r server client seen; do
+    command -v "${client%% *}" >/dev/null || { echo "${client%% *} is not installed" && continue; }
+    : >"$dir/work/lines"
+    [ "$server" = - ] || echo "\$ anywarp run $server &" >>"$dir/work/lines"
+    echo "\$ anywarp run $client" >>"$dir/work/lines"
+    tr '\t' '\n' <<<"$seen" >>"$dir/work/lines"
+    play "$client" "$dir/work/lines" -e
+    played=$((played + 1))
+done <"$dir/rows"
+[ $played -gt 10 ] || failed "only $played programs"
+
+# What it points to.
+while read -r file; do
+    [ -e "$SRCDIR/$file" ] || failed "README points to $file"
+done < <(grep -oE '\]\([^)]+\)' "$readme" | tr -d ']()')
+
+finish
