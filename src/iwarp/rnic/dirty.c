@@ -11,7 +11,7 @@ static struct {
 
 bool iw_dirty_any(void)
 {
-    return atomic_load_explicit(&dirty.top, memory_order_relaxed) != NULL;
+    return atomic_load(&dirty.top) != NULL;
 }
 
 void iw_dirty_push(struct iw_dirty *d)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between engine.c, source.c and timer.c only. */
+/* Between engine.c, poller.c, getter.c, dirty.c, source.c and timer.c only. */
 #ifndef ANYWARP_RNIC_ENGINE_INTERNAL_H
 #define ANYWARP_RNIC_ENGINE_INTERNAL_H
 
@@ -7,7 +7,45 @@
 
 #include "common/lock.h"
 
+#include <pthread.h>
 #include <sys/epoll.h>
+
+#define IW_ENGINE_MANY 8 /* polls and passes beyond these are not counted: they are many */
+
+extern struct iw_engine {
+    struct lock lock;
+    bool started;
+    int sockets;        /* epoll set of all sources */
+    int wait_set;       /* the thread's: sockets (if watched), kick and clock */
+    int kick;           /* eventfd, readable while kicked */
+    atomic_int clock;   /* timerfd, readable when a timer is due; -1: not made yet */
+    atomic_bool kicked; /* a write to kick is due, or done and not read */
+    bool watched;       /* sockets is switched on in wait_set; under lock */
+    bool relieved;      /* pollers run the sockets often enough; under lock */
+    unsigned getters;   /* threads that wait on the sockets; under lock */
+    pthread_t thread;
+    atomic_bool frozen;
+    /* Hints between pollers and the thread. Pollers store only what changes something, so that
+     * many of them share the line. */
+    _Alignas(64) atomic_uint polls; /* since the last look, saturated */
+    atomic_uint passes;             /* of them on an empty CQ, saturated */
+    atomic_bool leased;
+    atomic_bool deferring; /* dirty work was left to pollers since the last look */
+    atomic_bool near;      /* the next look is at most 100 us away */
+} iw_engine;
+
+/** What a pass found: how many sources were ready, and the last of them that moved bytes, or 0. */
+struct iw_found {
+    long ready;
+    uint64_t moved;
+};
+
+/** Runs every source that is ready now. */
+struct iw_found iw_engine_run_ready(void);
+/** Does what is dirty and what is ready, or some of it. @return whether bytes moved, mostly */
+bool iw_engine_progress(struct iw_poller *p);
+/** Switches the sockets on or off in the thread's wait set. */
+void iw_engine_watch_locked(void);
 
 /** The epoll set of all sources. */
 int iw_engine_sockets(void);
