@@ -15,10 +15,8 @@ attempt()
 {
     local port
     port=$(free_port)
-    export LD_PRELOAD=$preload
-    start_server server "$port" "$@" -R -F -p "$port"
-    start client "$@" -R -F -p "$port" 127.0.0.1
-    unset LD_PRELOAD
+    start_server server "$port" -e "LD_PRELOAD=$preload" "$@" -R -F -p "$port"
+    start client -e "LD_PRELOAD=$preload" "$@" -R -F -p "$port" 127.0.0.1
     within 30 gone client
 }
 
