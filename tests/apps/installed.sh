@@ -91,7 +91,7 @@ run_pair "$prefix/lib/anywarp/bin/rping" -s -C 5 -- "$prefix/lib/anywarp/bin/rpi
 
 cd "$dir/build" || exit 99
 quietly make uninstall
-left=$(find "$prefix" ! -type d)
+left=$(find "$prefix" ! -type d -o -name 'anywarp*')
 [ -z "$left" ] || failed "left by uninstall: $left"
 
 finish
