@@ -57,6 +57,7 @@ static void run(enum mix mix, uint8_t depth, unsigned allowed)
     const struct peer_conf conf = {.side = {.depth = depth, .no_reads = depth == 0}};
     peer_open(&p, &conf);
     memset(p.victim.buf, FILL, SIDE_BYTES);
+    witness_goes_on(); /* so that ThreadSanitizer sees this come before what the peer sends */
     for (int round = 0; round < 3; round++) {
         send_requests(&p, mix, allowed);
         take_answers(&p, mix, allowed);
