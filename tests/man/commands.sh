@@ -14,7 +14,6 @@ shown=$PATH:${ANYWARP%/*}:$BUILDDIR/examples
 export HOME=$dir/home
 mkdir -p "$dir/home" "$dir/work"
 cp "$(command -v rping)" "$dir/work/my-program"
-ln -s "$BUILDDIR"/examples/read_{server,client} "$dir/work"
 
 for page in "$SRCDIR"/man/*.1 "$SRCDIR"/man/*.1anywarp "$SRCDIR"/man/*.7; do
     name=${page##*/}
