@@ -59,7 +59,7 @@ bool iw_engine_wake_at(uint64_t ns);
 /** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
 void iw_engine_look_soon(void);
 /**
- * Runs the source that epoll names by @p key.
+ * Runs the source that epoll names by @p key, if it is there; key 0 names none.
  * @param events  that are ready; 0: it is not known whether any is
  * @return whether bytes moved
  */

@@ -59,10 +59,12 @@ static bool run_hot(struct iw_poller *p, uint32_t turn, bool *moved)
 /** A source is hot that alone was ready. */
 static void find_hot(struct iw_poller *p, const struct iw_found *f)
 {
-    if (f->ready <= 0 || (f->ready == 1 && !f->moved))
+    if (f->ready > 1)
+        put(&p->tries, 0);
+    if (f->ready != 1 || !f->moved)
         return;
     atomic_store_explicit(&p->hot, f->moved, memory_order_relaxed);
-    put(&p->tries, f->ready == 1 ? HOT_TRIES : 0);
+    put(&p->tries, HOT_TRIES);
 }
 
 void iw_engine_polled(struct iw_poller *p)

@@ -199,6 +199,8 @@ static void unpin(struct slot *slot)
 bool iw_source_run(uint64_t key, uint32_t events)
 {
     uint32_t i = (uint32_t)key;
+    if (!i)
+        return false;
     struct slot *slot = slot_at(i);
     if (!pin(slot, (uint32_t)(key >> 32)))
         return false;
