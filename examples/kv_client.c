@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define ATTEMPTS 10000 /* to read an entry while nobody writes it */
+#define PAUSE_US 100
 
 const char usage_text[] = "kv_client [-p port] [-n times] server put key value\n"
                           "       kv_client [-p port] [-n times] server get key\n";
@@ -33,6 +34,7 @@ static void read_entry(struct rdma_cm_id *id, const struct region *table, size_t
         if (kv_is_whole(&entry))
             return;
         torn++;
+        usleep(PAUSE_US); /* who writes it may have lost its CPU */
     }
     errx(1, "get: the entry was not whole in %d reads", ATTEMPTS);
 }
