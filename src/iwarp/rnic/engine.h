@@ -19,7 +19,7 @@
  * are looked at, for as long as it is likely to be the next one, too.
  *
  * Posted work that was not transmitted at once is on the dirty stack, a lock-free list that any
- * pass takes as a whole. It only grows under a lease, and the thread takes it when pollers have
+ * pass takes as a whole. Without a lease the thread takes it at once; under one, when pollers have
  * made no pass between two looks, which then are 100 us apart.
  *
  * Locks: engine.lock (timers, start, the switch) is a leaf. Sources are called without locks.
@@ -33,8 +33,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Makes the thread if it is not there: sources, timers and dirty work need it. @return 0 or an
- * errno */
+/**
+ * Makes the epoll sets and the thread if they are not there: sources, timers and dirty work need
+ * them.
+ * @return 0 or a positive errno
+ */
 int iw_engine_start(void);
 
 /** A descriptor in the epoll set, embedded in its owner. */
@@ -132,9 +135,6 @@ void iw_engine_arm(struct iw_poller *p);
  * @return 0, or -EINTR by the rule of iw_eventfd_wait()
  */
 int iw_engine_wait(int fd);
-
-/** Makes the epoll sets and the thread if they are not there. @return 0 or a positive errno */
-int iw_engine_start(void);
 
 /**
  * Holds all progress, for fork(): no source, timer or dirty work begins any more, and none runs
