@@ -392,7 +392,7 @@ static void start(struct end *e)
     memset(e->guard2, GUARD_BYTE, END_GUARD);
     memset(e->guard3, GUARD_BYTE, END_GUARD);
     memcpy(e->mem, pattern(), END_READ);
-    iwc_batch_init(&e->batch);
+    iwc_batch_init(&e->batch, IWC_BATCH_LIMIT);
 }
 
 static void start_frame(struct end *e)

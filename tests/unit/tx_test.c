@@ -14,7 +14,8 @@
 
 #include <cmocka.h>
 
-#define MANY (4u << 20)
+#define MANY  (4u << 20)
+#define LIMIT (256 * 1024) /* of a batch */
 
 static uint8_t source[MANY + 1]; /* what messages are made of */
 static uint8_t wire[MANY * 2];   /* what the stream took */
@@ -159,7 +160,7 @@ static void every_shape(void **ctx)
             uint64_t pos = 0;
             uint32_t msn = 1;
 
-            iwc_batch_init(&batch);
+            iwc_batch_init(&batch, LIMIT);
             iwc_tx_init(&tx, mode & 1, mode & 2, mulpdus[i]);
             for (size_t j = 0; j < sizeof(lengths) / sizeof(*lengths); j++) {
                 uint32_t n = lengths[j];
@@ -212,7 +213,7 @@ static void headers_only(void **ctx)
     uint64_t pos = 0;
     (void)ctx;
 
-    iwc_batch_init(&batch);
+    iwc_batch_init(&batch, LIMIT);
     iwc_tx_init(&tx, true, false, FPDU_MULPDU_MIN);
     for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
         struct iwc_msg m = {.opcode = t[i].opcode, .hdr = source, .hdr_len = t[i].len};
@@ -238,7 +239,7 @@ static void known_bytes(void **ctx)
     struct iwc_tx tx;
     (void)ctx;
 
-    iwc_batch_init(&batch);
+    iwc_batch_init(&batch, LIMIT);
     iwc_tx_init(&tx, true, false, 1442);
     transmit(&tx, &m, &k);
     assert_int_equal(k.len, sizeof(want));
@@ -252,7 +253,7 @@ static void small_messages_share_one_iovec(void **ctx)
     (void)ctx;
 
     for (int crc = 0; crc < 2; crc++) {
-        iwc_batch_init(&batch);
+        iwc_batch_init(&batch, LIMIT);
         iwc_tx_init(&tx, crc, false, 16384);
         for (int i = 0; i < 1000; i++) {
             struct iovec v = {source, 64};
@@ -286,7 +287,7 @@ static void when_payload_is_gathered(void **ctx)
         struct iwc_msg m = message(RDMAP_WRITE, v, 2);
         struct iwc_tx tx;
 
-        iwc_batch_init(&batch);
+        iwc_batch_init(&batch, LIMIT);
         iwc_tx_init(&tx, t[i].crc, t[i].markers, 16384);
         assert_true(iwc_tx_cut(&tx, &batch, &m));
         assert_int_equal(batch.gathered, t[i].gathered);
@@ -307,7 +308,7 @@ static void gathered_segments_take_two_iovecs_each(void **ctx)
     struct iwc_tx tx;
     (void)ctx;
 
-    iwc_batch_init(&batch);
+    iwc_batch_init(&batch, LIMIT);
     iwc_tx_init(&tx, false, false, 10014); /* ten segments */
     assert_true(iwc_tx_cut(&tx, &batch, &m));
     assert_int_equal(batch.niov, 2 * 10 + 1);
@@ -327,7 +328,7 @@ static void batch_limit(void **ctx)
             unsigned rounds = 0;
             bool done;
 
-            iwc_batch_init(&batch);
+            iwc_batch_init(&batch, LIMIT);
             iwc_tx_init(&tx, mode & 1, mode & 2, sizes[i]);
             do {
                 uint64_t before = tx.cut_pos, cut = m.cut;
@@ -335,8 +336,8 @@ static void batch_limit(void **ctx)
                 assert_true(m.begun);
                 assert_true(m.cut > cut);
                 assert_int_equal(batch.unsent, tx.cut_pos - before);
-                assert_true(done || batch.unsent >= IWC_BATCH_LIMIT);
-                assert_true(batch.unsent < IWC_BATCH_COPY + FPDU_MAX);
+                assert_true(done || batch.unsent >= LIMIT);
+                assert_true(batch.unsent < LIMIT + FPDU_MAX);
                 assert_true(batch.copied <= IWC_BATCH_COPY);
                 assert_true(batch.niov <= IWC_BATCH_IOV);
                 if (!done) /* full is full */
@@ -360,7 +361,7 @@ static void iovec_limit(void **ctx)
     uint64_t pos = 0;
     (void)ctx;
 
-    iwc_batch_init(&batch);
+    iwc_batch_init(&batch, LIMIT);
     iwc_tx_init(&tx, false, false, FPDU_ULPDU_MAX);
     for (int i = 0; i < 16; i++)
         v[i] = (struct iovec){source + i * 4096, 4096};
@@ -395,7 +396,7 @@ static void partial_sends(void **ctx)
             bool done = false;
             int r;
 
-            iwc_batch_init(&batch);
+            iwc_batch_init(&batch, LIMIT);
             iwc_tx_init(&tx, mode & 1, mode & 2, 5000);
             k.each = each[i];
             do {
@@ -420,7 +421,7 @@ static void errors_come_through(void **ctx)
     struct iwc_tx tx;
     (void)ctx;
 
-    iwc_batch_init(&batch);
+    iwc_batch_init(&batch, LIMIT);
     iwc_tx_init(&tx, true, false, 1442);
     assert_int_equal(iwc_tx_send(&tx, &batch, &k.base), 0);
     assert_int_equal(k.calls, 0); /* nothing to send, no call */
@@ -441,7 +442,7 @@ static void between_segments(void **ctx)
     struct iwc_tx tx;
     (void)ctx;
 
-    iwc_batch_init(&batch);
+    iwc_batch_init(&batch, LIMIT);
     iwc_tx_init(&tx, true, false, 8000);
     assert_false(iwc_tx_cut(&tx, &batch, &m));
     assert_int_equal(iwc_tx_send(&tx, &batch, &k.base), 0);
@@ -489,7 +490,7 @@ static void end_of_the_longest_message(void **ctx)
     m.cut = 0xffffff00u - 0xffffff00u % 64752;
     m.begun = true;
     at = m.cut;
-    iwc_batch_init(&batch);
+    iwc_batch_init(&batch, LIMIT);
     iwc_tx_init(&tx, false, false, FPDU_ULPDU_MAX);
     struct sink k = sink_new();
     transmit(&tx, &m, &k);

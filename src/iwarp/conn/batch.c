@@ -5,8 +5,9 @@
 #include <assert.h>
 #include <string.h>
 
-void iwc_batch_init(struct iwc_batch *b)
+void iwc_batch_init(struct iwc_batch *b, size_t limit)
 {
+    b->limit = limit;
     b->first = b->niov = 0;
     b->unsent = b->copied = 0;
     b->gathered = false;
@@ -28,7 +29,7 @@ void iwc_batch_push(struct iwc_batch *b, const void *p, size_t len)
 void iwc_batch_copy(struct iwc_batch *b, const struct iwc_batch *from)
 {
     assert(from->unsent <= sizeof(b->copy)); /* IWC_BATCH_LIMIT and one FPDU */
-    iwc_batch_init(b);
+    iwc_batch_init(b, from->limit);
     for (unsigned i = from->first; i < from->niov; i++) {
         const struct iovec *v = &from->iov[i];
         uint8_t *dst = b->copy + b->copied;
@@ -60,6 +61,6 @@ int iwc_tx_send(struct iwc_tx *tx, struct iwc_batch *b, struct iwc_stream *s)
         tx->sent_pos += n;
         consume(b, n);
     }
-    iwc_batch_init(b);
+    iwc_batch_init(b, b->limit);
     return 0;
 }

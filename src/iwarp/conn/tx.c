@@ -153,7 +153,7 @@ static bool put_segment(struct iwc_tx *tx, struct iwc_batch *b, const struct seg
     unsigned niov = 1;
     bool gather = false;
 
-    if (b->unsent >= IWC_BATCH_LIMIT)
+    if (b->unsent >= b->limit)
         return false;
     if (tx->markers) {
         copy = fpdu_marked_max(size);

@@ -24,12 +24,13 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define IWC_BATCH_COPY  (320 * 1024) /* copied bytes a batch can hold */
-#define IWC_BATCH_LIMIT (256 * 1024) /* a batch of this size is full: knee of measured rates */
+#define IWC_BATCH_LIMIT (1024 * 1024)             /* of bytes: no batch needs more to be fast */
+#define IWC_BATCH_COPY  (IWC_BATCH_LIMIT + 65536) /* copied bytes a batch can hold */
 #define IWC_BATCH_IOV   512
 #define IWC_GATHER_MIN  4096 /* mean piece of payload from which a segment is gathered */
 
 struct iwc_batch {
+    size_t limit;         /* with as many unsent bytes it is full */
     unsigned first, niov; /* iov[first..niov) is unsent */
     size_t unsent;        /* bytes in them */
     size_t copied;        /* bytes used in copy[] */
@@ -38,7 +39,8 @@ struct iwc_batch {
     uint8_t copy[IWC_BATCH_COPY];
 };
 
-void iwc_batch_init(struct iwc_batch *b);
+/** @param limit  see there; at most IWC_BATCH_LIMIT */
+void iwc_batch_init(struct iwc_batch *b, size_t limit);
 
 /** Adds bytes that stay where they are until sent. The caller has made sure of a free iov. */
 void iwc_batch_push(struct iwc_batch *b, const void *p, size_t len);

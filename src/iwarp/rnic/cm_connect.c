@@ -224,7 +224,7 @@ static void send_terminate(struct iw_cm *cm)
         .opcode = RDMAP_TERMINATE, .hdr = bytes, .hdr_len = (uint8_t)terminate_encode(bytes, &t)};
     bool crc = cm->nego->conf.crc || (cm->nego->peer.flags & MPA_FLAG_C);
     iwc_tx_init(&tx, crc, cm->nego->peer.flags & MPA_FLAG_M, FPDU_MULPDU_MIN);
-    iwc_batch_init(b);
+    iwc_batch_init(b, IWC_BATCH_LIMIT);
     iwc_tx_cut(&tx, b, &m);
     iwc_tx_send(&tx, b, &cm->tcp.base);
     iw_pool_put(IW_POOL_BATCH, b);

@@ -14,21 +14,34 @@ bool iw_dirty_any(void)
     return atomic_load(&dirty.top) != NULL;
 }
 
-void iw_dirty_push(struct iw_dirty *d)
+/** @return false if it is there already */
+static bool add(struct iw_dirty *d)
 {
     if (atomic_exchange_explicit(&d->queued, true, memory_order_acq_rel))
-        return;
+        return false;
     struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed);
     do
         d->next = top;
     while (!atomic_compare_exchange_weak(&dirty.top, &top, d));
-    iw_engine_look_soon();
+    return true;
 }
 
-void iw_dirty_run(void)
+void iw_dirty_push(struct iw_dirty *d)
+{
+    if (add(d))
+        iw_engine_look_soon();
+}
+
+void iw_dirty_again(struct iw_dirty *d)
+{
+    if (add(d))
+        iw_engine_look();
+}
+
+bool iw_dirty_run(void)
 {
     if (!iw_dirty_any())
-        return;
+        return false;
     atomic_fetch_add(&dirty.runs, 1);
     struct iw_dirty *d = NULL;
     if (!iw_engine_frozen())
@@ -42,6 +55,7 @@ void iw_dirty_run(void)
         d = next;
     }
     atomic_fetch_sub(&dirty.runs, 1);
+    return true;
 }
 
 void iw_dirty_wait(struct iw_dirty *d)

@@ -10,7 +10,7 @@
 #define WATCH_PASSES 4 /* between two looks make it needless to watch the sockets */
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
-#define LEASE_NS     1000000 /* without a poll, then the lease ends */
+#define LEASE_NS     4000000 /* without a poll or post, then the lease ends */
 
 struct iw_engine iw_engine = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, .clock = -1};
 
@@ -72,29 +72,36 @@ static void take_kick(void)
 struct watch {
     int64_t park;    /* ns from one look to the next, while leased */
     uint64_t look;   /* when the next is due */
-    uint64_t polled; /* the last look that found a poll */
+    uint64_t called; /* the last look that found a poll or a post */
+    uint64_t served; /* the last look that found a pass, or served the dirty stack itself */
 };
 
 /** Judges by what pollers did since the last look whether they hold a lease. */
 static void look(struct watch *w, uint64_t now)
 {
     unsigned polls = atomic_exchange(&iw_engine.polls, 0),
-             passes = atomic_exchange(&iw_engine.passes, 0);
-    bool busy = atomic_exchange(&iw_engine.deferring, false) || passes < IW_ENGINE_MANY;
+             passes = atomic_exchange(&iw_engine.passes, 0),
+             sends = atomic_exchange(&iw_engine.sends, 0);
+    bool deferring = atomic_exchange(&iw_engine.deferring, false);
+    if (polls || sends)
+        w->called = now;
     lock_get(&iw_engine.lock);
-    bool leased = atomic_load(&iw_engine.leased) ? polls || now - w->polled < LEASE_NS
-                                                 : polls == IW_ENGINE_MANY;
-    if (polls)
-        w->polled = now;
+    bool leased = atomic_load(&iw_engine.leased) && now - w->called < LEASE_NS;
+    bool relieved = leased && passes >= WATCH_PASSES;
+    /* Who sends in long stretches makes few passes. */
+    bool busy = deferring || (passes < IW_ENGINE_MANY && (relieved || !sends));
     w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
     w->look = now + (uint64_t)w->park;
-    iw_engine.relieved = leased && passes >= WATCH_PASSES;
+    iw_engine.relieved = relieved;
     atomic_store(&iw_engine.near, w->park == PARK_MIN_NS);
     atomic_store(&iw_engine.leased, leased);
     iw_engine_watch_locked();
     lock_put(&iw_engine.lock);
-    if (!leased || passes == 0)
+    bool sending = sends && now - w->served < LEASE_NS;
+    if (!leased || (passes == 0 && !sending))
         iw_dirty_run();
+    if (passes || !sending)
+        w->served = now;
 }
 
 /** @return ns until the thread has to look again, -1: when it is kicked or a socket is ready */

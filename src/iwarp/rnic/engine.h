@@ -90,6 +90,8 @@ struct iw_dirty {
 
 /** Queues; nothing if it is queued already. The engine runs it within 200 us if no pass does. */
 void iw_dirty_push(struct iw_dirty *d);
+/** The same for the rest of what a pass has begun, within 2 ms: a stream costs no looks. */
+void iw_dirty_again(struct iw_dirty *d);
 /** Waits until @p d is neither queued nor running; passes run meanwhile. */
 void iw_dirty_wait(struct iw_dirty *d);
 
@@ -110,6 +112,8 @@ bool iw_engine_leased(void);
 
 /** Counts one poll of the CQ. */
 void iw_engine_polled(struct iw_poller *p);
+/** Counts one post, or pass, that transmitted. */
+void iw_engine_sent(void);
 /** Makes progress on behalf of a poller whose CQ is empty; first the dirty stack. */
 void iw_engine_poll(struct iw_poller *p);
 /** Makes progress for anybody else. */

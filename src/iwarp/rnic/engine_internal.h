@@ -29,6 +29,7 @@ extern struct iw_engine {
      * many of them share the line. */
     _Alignas(64) atomic_uint polls; /* since the last look, saturated */
     atomic_uint passes;             /* of them on an empty CQ, saturated */
+    atomic_uint sends;              /* by posts and passes since the last look, saturated */
     atomic_bool leased;
     atomic_bool deferring; /* dirty work was left to pollers since the last look */
     atomic_bool near;      /* the next look is at most 100 us away */
@@ -58,6 +59,8 @@ void iw_engine_kick(void);
 bool iw_engine_wake_at(uint64_t ns);
 /** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
 void iw_engine_look_soon(void);
+/** The same within 1 ms. */
+void iw_engine_look(void);
 /**
  * Runs the source that epoll names by @p key, if it is there; key 0 names none.
  * @param events  that are ready; 0: it is not known whether any is
@@ -66,8 +69,8 @@ void iw_engine_look_soon(void);
 bool iw_source_run(uint64_t key, uint32_t events);
 /** Whether there is dirty work; a hint. */
 bool iw_dirty_any(void);
-/** Does what there is. */
-void iw_dirty_run(void);
+/** Does what there is. @return whether there was any */
+bool iw_dirty_run(void);
 /** Waits until no thread is at it. */
 void iw_dirty_wait_all(void);
 /** The child of a fork(): what was there is the parent's. */

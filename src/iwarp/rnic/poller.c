@@ -74,8 +74,15 @@ void iw_engine_polled(struct iw_poller *p)
         return;
     uint32_t run = get(&p->run) + 1;
     put(&p->run, run < LEASE_RUN ? run : 0);
-    if (run == LEASE_RUN)
+    if (run == LEASE_RUN) {
+        set(&iw_engine.leased);
         iw_engine_kick();
+    }
+}
+
+void iw_engine_sent(void)
+{
+    count(&iw_engine.sends);
 }
 
 bool iw_engine_progress(struct iw_poller *p)
@@ -83,7 +90,8 @@ bool iw_engine_progress(struct iw_poller *p)
     uint32_t turn = get(&p->passes) + 1, idle = get(&p->idle);
     bool moved;
     put(&p->passes, turn);
-    iw_dirty_run();
+    if (iw_dirty_run())
+        iw_engine_sent();
     if (run_hot(p, turn, &moved))
         return moved;
     if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
@@ -126,6 +134,12 @@ void iw_engine_look_soon(void)
     set(&iw_engine.deferring);
     /* With the lease gone meanwhile the thread may sleep for ever. */
     if (!atomic_load(&iw_engine.leased) || !atomic_load(&iw_engine.near))
+        iw_engine_kick();
+}
+
+void iw_engine_look(void)
+{
+    if (!atomic_load(&iw_engine.leased))
         iw_engine_kick();
 }
 

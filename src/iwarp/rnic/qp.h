@@ -218,6 +218,7 @@ struct iw_qp {
     struct iwc_tx tx;
     struct iwc_batch *batch; /* only while something is unsent */
     uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
+    uint64_t alone_from;     /* sent_pos since which no other QP has moved bytes; see turn.h */
     uint64_t unflushed;      /* weight of what was posted since the last transmission */
     uint32_t passes;         /* of the CQs, when something was posted or transmitted last */
     atomic_bool heard;       /* bytes came in since something was posted; a hint */

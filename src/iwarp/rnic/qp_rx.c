@@ -13,6 +13,7 @@
 #include "rnic/qp_read.h"
 #include "rnic/qp_recv.h"
 #include "rnic/sq.h"
+#include "rnic/turn.h"
 
 #include <errno.h>
 #include <string.h>
@@ -256,6 +257,7 @@ static bool receive(struct iw_qp *qp, uint32_t events)
                      : qp->stream->ops->recv(qp->stream, qp->staging + end, IW_STAGING_BYTES - end);
     if (n > 0 && !over) {
         qp->staged += (uint32_t)n;
+        iw_turn_note(qp);
         atomic_store_explicit(&qp->heard, true, memory_order_relaxed);
         consume(qp);
     } else if (n <= 0 && n != -EAGAIN) {

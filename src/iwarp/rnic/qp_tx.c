@@ -8,13 +8,13 @@
 #include "rnic/qp_link.h"
 #include "rnic/qp_read.h"
 #include "rnic/sq.h"
+#include "rnic/turn.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define TURN_BYTES    (256 * 1024) /* then it is another QP's turn */
-#define RETRIES       64           /* of pollers without a byte sent, then epoll tells */
-#define MSS_CHECK_MAX (16u << 20)  /* bytes between two looks at the segment size */
+#define RETRIES       64          /* of pollers without a byte sent, then epoll tells */
+#define MSS_CHECK_MAX (16u << 20) /* bytes between two looks at the segment size */
 
 /** Resolves the payload of a Send or Write. @return IW_OK or LOCAL_PROT */
 static enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, struct iovec *iov)
@@ -288,7 +288,7 @@ static void leave_to_pollers_locked(struct iw_qp *qp, bool moved)
     if (!iw_engine_leased())
         qp->retries = 0;
     if (qp->retries)
-        iw_dirty_push(&qp->dirty);
+        iw_dirty_again(&qp->dirty);
 }
 
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
@@ -299,11 +299,12 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
     enum iw_err err = IW_OK;
     bool kept = qp->batch != NULL, more = false;
     uint64_t before = qp->tx.sent_pos;
+    size_t turn = iw_turn_bytes_locked(qp);
     int r = 0;
     while (r == 0) {
-        if (qp->tx.sent_pos - before >= TURN_BYTES) {
+        if (qp->tx.sent_pos - before >= turn) {
             more = true;
-            iw_dirty_push(&qp->dirty);
+            iw_dirty_again(&qp->dirty);
             break;
         }
         if (!qp->batch && !(qp->batch = iw_pool_get(IW_POOL_BATCH))) {
@@ -311,7 +312,7 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             return;
         }
         if (!kept) {
-            iwc_batch_init(qp->batch);
+            iwc_batch_init(qp->batch, turn);
             check_mss_locked(qp);
             err = fill_locked(qp);
         } else if (qp->batch->gathered) {

@@ -6,14 +6,13 @@
 #include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
+#include "rnic/turn.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What may wait for a poll: its bytes, and for each work request what else it costs. */
-#define UNFLUSHED_MAX IWC_BATCH_LIMIT
-#define WR_WEIGHT     256
+#define WR_WEIGHT 256 /* bytes that a posted work request counts for beside its own */
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -227,7 +226,8 @@ static bool may_wait_locked(struct iw_qp *qp)
     if (heard)
         atomic_store_explicit(&qp->heard, false, memory_order_relaxed);
     qp->passes = passes(qp);
-    return !heard && qp->passes == before && iw_engine_leased() && qp->unflushed < UNFLUSHED_MAX &&
+    return !heard && qp->passes == before && iw_engine_leased() &&
+           qp->unflushed < iw_turn_bytes_locked(qp) &&
            !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
            !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
 }
@@ -276,6 +276,8 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
 
     if (later)
         iw_dirty_push(&qp->dirty);
+    else
+        iw_engine_sent();
     if (settle)
         iw_qp_settle(qp, &wakes);
     iw_wakes_fire(&wakes);
