@@ -184,7 +184,7 @@ static struct rdma_cm_id *listen_any(struct end *e, uint16_t *port)
     return id;
 }
 
-/** @p n connections come and go; with all of them up a message goes each way. */
+/** @p n connections come and go, which is told; with all of them up a message goes each way. */
 static void serve(struct end *e, int n, int out)
 {
     enum rdma_cm_event_type type;
@@ -201,6 +201,10 @@ static void serve(struct end *e, int n, int out)
             break;
         }
         case RDMA_CM_EVENT_ESTABLISHED:
+            if (ups == n) {
+                fprintf(stderr, "one connection too many: %d of %d have ended\n", gone, n);
+                abort();
+            }
             up[ups++] = id;
             if (ups < n || n == 1)
                 break;
@@ -220,6 +224,7 @@ static void serve(struct end *e, int n, int out)
     }
     empty(e);
     free(up);
+    CHECK(write(out, &n, sizeof(n)) == sizeof(n));
 }
 
 static void passive(int in, int out)
@@ -304,6 +309,14 @@ static void ask(int n)
     CHECK(write(active.out, &n, sizeof(n)) == sizeof(n));
 }
 
+/** Until the peer has served @p n: it may hear of a connection's end later than of the next one. */
+static void wait_served(int n)
+{
+    int served;
+    CHECK(read(active.in, &served, sizeof(served)) == sizeof(served));
+    assert_int_equal(served, n);
+}
+
 static struct holdings peer_holdings(void)
 {
     struct holdings h;
@@ -350,6 +363,7 @@ static void one_after_another(int n)
         assert_int_equal(rdma_disconnect(id), 0);
         expect(RDMA_CM_EVENT_DISCONNECTED);
         drop(id);
+        wait_served(1);
     }
     empty(&active.end);
 }
@@ -431,6 +445,7 @@ static void all_at_once(void **state)
         expect(RDMA_CM_EVENT_DISCONNECTED);
     for (int i = 0; i < AT_ONCE; i++)
         drop(ids[i]);
+    wait_served(AT_ONCE);
     empty(&active.end);
     settle();
     compare("active", mine, holdings());
