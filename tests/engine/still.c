@@ -75,6 +75,8 @@ void still_run(struct ibv_qp *q, uint32_t events)
         asked |= EPOLLOUT;
     if (qp->linked && (events & asked))
         iw_qp_ready(qp, events & asked);
+    if (qp->stream && !qp->linked)
+        qp->stream->ops->shutdown(qp->stream); /* the CM's part: it closes what was released */
     iw_dirty_wait(&qp->dirty);
 }
 

@@ -22,7 +22,7 @@ void still_link(struct ibv_qp *q, struct iwc_stream *stream, const struct mpa_re
 
 /**
  * What the engine would do once: gives the QP the EPOLL* @p events that it asks for, and runs what
- * was left for later.
+ * was left for later; and the CM, which closes a stream that is released.
  */
 void still_run(struct ibv_qp *q, uint32_t events);
 

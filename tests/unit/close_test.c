@@ -27,7 +27,7 @@ static const char *const grid[STATES][EVENTS] = {
                         "rx CLOSED"},
     [IWC_CLOSE_DRAIN] = {" DRAIN", " DRAIN", "# DRAIN", "r CLOSED", " DRAIN", "r CLOSED",
                          "r CLOSED"},
-    [IWC_CLOSE_PEER_FIN] = {" PEER_FIN", " PEER_FIN", "fr CLOSED", "# PEER_FIN", "fr! CLOSED",
+    [IWC_CLOSE_PEER_FIN] = {" PEER_FIN", " PEER_FIN", "r CLOSED", "# PEER_FIN", "r! CLOSED",
                             "r! CLOSED", "rx! CLOSED"},
     [IWC_CLOSE_CLOSED] = {" CLOSED", " CLOSED", "# CLOSED", "# CLOSED", "# CLOSED", " CLOSED",
                           " CLOSED"},

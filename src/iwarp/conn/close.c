@@ -18,8 +18,9 @@
 
 /*
  * The first cause wins: after it, further errors change nothing. A peer's FIN that comes before
- * our own moves to PEER_FIN, where nobody waits for a second one. A stream is reset only where
- * bytes of ours could not be sent in time.
+ * our own moves to PEER_FIN, where nobody waits for a second one: ours goes out with the release,
+ * which is the owner's to put behind the news of the end. A stream is reset only where bytes of
+ * ours could not be sent in time.
  */
 static const struct iwc_close_step steps[STATE_COUNT][EVENT_COUNT] = {
     [IWC_CLOSE_OPEN] = {
@@ -61,9 +62,9 @@ static const struct iwc_close_step steps[STATE_COUNT][EVENT_COUNT] = {
     [IWC_CLOSE_PEER_FIN] = {
         [IWC_CLOSE_EV_ASK] = GO(PEER_FIN),
         [IWC_CLOSE_EV_ERROR] = GO(PEER_FIN),
-        [IWC_CLOSE_EV_SENT] = DO(FIN | RELEASE, CLOSED),
+        [IWC_CLOSE_EV_SENT] = DO(RELEASE, CLOSED),
         [IWC_CLOSE_EV_FIN] = NEVER(PEER_FIN),
-        [IWC_CLOSE_EV_PEER_TERM] = DO(FAIL | FIN | RELEASE, CLOSED),
+        [IWC_CLOSE_EV_PEER_TERM] = DO(FAIL | RELEASE, CLOSED),
         [IWC_CLOSE_EV_LOST] = DO(FAIL | RELEASE, CLOSED),
         [IWC_CLOSE_EV_EXPIRED] = DO(FAIL | RESET, CLOSED),
     },

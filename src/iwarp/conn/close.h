@@ -11,7 +11,7 @@
     X(FLUSHING) /* close asked for; queued FPDUs go out first */                                   \
     X(TERM)     /* error found; the Terminate goes out first */                                    \
     X(DRAIN)    /* our FIN is out; reading and discarding up to the peer's */                      \
-    X(PEER_FIN) /* the peer's FIN came first; queued FPDUs go out, then ours */                    \
+    X(PEER_FIN) /* the peer's FIN came first; queued FPDUs go out, then it is over */              \
     X(CLOSED)
 
 #define IWC_CLOSE_EVENTS(X)                                                                        \
@@ -39,8 +39,8 @@ enum iwc_close_event {
 enum iwc_close_action {
     IWC_CLOSE_NOTHING = 0,
     IWC_CLOSE_SEND_TERM = 1 << 0, /* queue the Terminate, then report SENT */
-    IWC_CLOSE_SEND_FIN = 1 << 1,  /* shutdown(SHUT_WR) */
-    IWC_CLOSE_RELEASE = 1 << 2,   /* close the stream */
+    IWC_CLOSE_SEND_FIN = 1 << 1,  /* shutdown(SHUT_WR), at once */
+    IWC_CLOSE_RELEASE = 1 << 2,   /* close the stream, with a FIN if none is out */
     IWC_CLOSE_RESET = 1 << 3,     /* with RELEASE: as a reset */
     IWC_CLOSE_FAIL = 1 << 4,      /* the QP goes to error: flush */
     IWC_CLOSE_ILLEGAL = 1 << 5,   /* the pair cannot happen; the owner asserts */

@@ -303,8 +303,8 @@ void iw_cm_release(struct iw_cm *cm, bool reset)
     struct iw_qp *qp = take_qp(cm);
     if (qp)
         iw_qp_unlink(qp);
-    iw_pcap_detach(&cm->tcp.base, reset);
     lock_get(&cm->lock);
+    iw_pcap_detach(&cm->tcp.base, reset);
     bool watched = cm->watched;
     cm->watched = false;
     int fd = cm->fd;
@@ -314,6 +314,8 @@ void iw_cm_release(struct iw_cm *cm, bool reset)
         if (reset) {
             struct linger l = {.l_onoff = 1};
             sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+        } else if (qp) {
+            sys_shutdown(fd, SHUT_WR); /* our FIN, even if a forked child holds a copy */
         }
         sys_close(fd);
     }
@@ -400,6 +402,23 @@ static void raise_disconnected(struct iw_cm *cm)
         raise_ended(cm);
 }
 
+/** The socket goes when both are so: the QP has closed, and the program has heard of the end. */
+static void closed(struct iw_cm *cm, bool heard, unsigned news)
+{
+    lock_get(&cm->lock);
+    cm->end_heard |= heard;
+    cm->closed |= news & (IW_QP_NEWS_CLOSED | IW_QP_NEWS_RESET);
+    unsigned both = cm->end_heard ? cm->closed : 0;
+    lock_put(&cm->lock);
+    if (both && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
+        iw_cm_release(cm, both & IW_QP_NEWS_RESET);
+}
+
+void iw_cm_end_heard(struct iw_cm *cm)
+{
+    closed(cm, true, 0);
+}
+
 void iw_cm_news(struct iw_qp *qp, unsigned news)
 {
     struct iw_cm *cm = cm_of(qp);
@@ -418,8 +437,7 @@ void iw_cm_news(struct iw_qp *qp, unsigned news)
     /* The thread with the news of the disconnection may be behind the one with that of the end. */
     if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED))
         raise_disconnected(cm);
-    if ((news & IW_QP_NEWS_CLOSED) && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
-        iw_cm_release(cm, news & IW_QP_NEWS_RESET);
+    closed(cm, false, news);
     iw_cm_put(cm);
 }
 

@@ -71,6 +71,8 @@ struct iw_cm {
     struct iw_cm_pending ended;   /* DISCONNECTED */
     bool told;                    /* outcome is queued: ended may follow */
     bool end_waits;               /* ended is due as soon as outcome is queued */
+    bool end_heard;               /* ended is delivered, or nobody listens any more */
+    unsigned closed;              /* IW_QP_NEWS_CLOSED, maybe with RESET, once the QP says so */
 
     int fd;                    /* -1: none */
     struct iwc_stream_tcp tcp; /* owns fd once connected */
@@ -138,13 +140,19 @@ void iw_cm_raise(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *
 /** From now on nobody hears of events: drops those that are queued, waits for one being handled. */
 void iw_cm_forget_handler(struct iw_cm *cm);
 
+/**
+ * DISCONNECTED was delivered, or never will be. Only now does the socket of a connection go that
+ * the peer closed first: whoever sees our FIN, and goes on, comes later than the event.
+ */
+void iw_cm_end_heard(struct iw_cm *cm);
+
 /** Removes source and timer, closes the socket, frees the handshake, state CLOSED. */
 void iw_cm_release(struct iw_cm *cm, bool reset);
 
 /** The connection is up: raises ESTABLISHED with the peer's private data and the agreed depths. */
 void iw_cm_established(struct iw_cm *cm);
 
-/** News of a linked QP (enum iw_qp_news), with no lock held. */
+/** News of a linked QP (enum iw_qp_news), in any order, with no lock held. */
 void iw_cm_news(struct iw_qp *qp, unsigned news);
 
 /** The QP is going to be freed: what was posted goes out (1 s), the endpoint drains on its own. */

@@ -18,6 +18,8 @@ static void event_done(struct iw_cm_pending *p, bool taken)
     struct iw_cm *subject = p->subject;
     if (p->event.type == IW_CM_CONNECT_REQUEST && !taken)
         iw_cm_destroy(p->event.request);
+    if (p->event.type == IW_CM_DISCONNECTED)
+        iw_cm_end_heard(subject);
     iw_cm_put(subject);
 }
 

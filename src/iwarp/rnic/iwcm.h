@@ -32,7 +32,9 @@ enum iw_cm_event_type {
                               with its private data); -ECONNRESET: closed before a Reply */
     IW_CM_UNREACHABLE,     /* -ETIMEDOUT, -EHOSTUNREACH, -ENETUNREACH */
     IW_CM_CONNECT_ERROR,   /* any other negative errno */
-    IW_CM_DISCONNECTED,    /* exactly once after ESTABLISHED, however the connection ended */
+    IW_CM_DISCONNECTED,    /* exactly once after ESTABLISHED, however the connection ended. If the
+                              peer was first, our FIN follows when the handler has returned; if we
+                              are, it is out already, and the peer's is not waited for */
 };
 
 struct iw_cm_event {

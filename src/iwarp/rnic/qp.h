@@ -181,7 +181,7 @@ struct iw_depth {
 enum iw_qp_news {
     IW_QP_NEWS_READY = 1 << 0,        /* the first FPDU came in: a responder is established */
     IW_QP_NEWS_DISCONNECTED = 1 << 1, /* the stream ended */
-    IW_QP_NEWS_CLOSED = 1 << 2,       /* the socket can go */
+    IW_QP_NEWS_CLOSED = 1 << 2,       /* the socket can go, once DISCONNECTED was heard */
     IW_QP_NEWS_RESET = 1 << 3,        /* with CLOSED: by a reset */
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
 };

@@ -71,7 +71,10 @@ bool iw_qp_was_linked(struct iw_qp *qp);
 /** Whether everything is sent that will be: the stream may be taken away. */
 bool iw_qp_closed_enough(struct iw_qp *qp);
 
-/** Whether no more will be sent, not even a FIN. Only tries the lock: taken means no. */
+/**
+ * Whether no more will be sent, but for a FIN that closing the socket, or the end of the process,
+ * sends. Only tries the lock: taken means no.
+ */
 bool iw_qp_try_sent(struct iw_qp *qp);
 
 /** Forgets the stream and the CM. The source must be gone: no pass is inside the QP. */
