@@ -229,8 +229,13 @@ int iw_cm_socket_again(int fd);
 socklen_t iw_cm_addr_len(const struct sockaddr *addr);
 /** Whether both ends of the connected socket are this host. */
 bool iw_cm_same_host(int fd);
-/** Sends the frame that stands in nego->out. @return 0 or a negative errno */
+/**
+ * Sends the frame that stands in nego->out. @return 0 or a negative errno; -ECONNRESET if another
+ * thread has found the peer gone, and closed the socket
+ */
 int iw_cm_send_frame(struct iw_cm *cm);
+/** Sends FIN, unless the socket is closed. */
+void iw_cm_shutdown(struct iw_cm *cm);
 /** Whether CRC is to be asked for. */
 bool iw_cm_wants_crc(const struct iw_cm *cm);
 

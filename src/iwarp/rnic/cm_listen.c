@@ -340,7 +340,7 @@ int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
     r = mpa_nego_reject(cm->nego, private_data, len);
     if (!r)
         iw_cm_send_frame(cm);
-    cm->tcp.base.ops->shutdown(&cm->tcp.base);
+    iw_cm_shutdown(cm);
     iw_cm_set_timer(cm, REQUEST_MS);
     iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
     return r;

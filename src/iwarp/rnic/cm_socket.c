@@ -239,8 +239,18 @@ int iw_cm_send_frame(struct iw_cm *cm)
 {
     struct mpa_nego *n = cm->nego;
     struct iovec iov = {.iov_base = n->out, .iov_len = n->out_len};
-    ssize_t r = cm->tcp.base.ops->send(&cm->tcp.base, &iov, 1);
+    lock_get(&cm->lock);
+    ssize_t r = cm->fd < 0 ? -ECONNRESET : cm->tcp.base.ops->send(&cm->tcp.base, &iov, 1);
+    lock_put(&cm->lock);
     bool whole = r == (ssize_t)n->out_len;
     n->out_len = 0;
     return whole ? 0 : r < 0 ? (int)r : -ECONNABORTED;
+}
+
+void iw_cm_shutdown(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    if (cm->fd >= 0)
+        cm->tcp.base.ops->shutdown(&cm->tcp.base);
+    lock_put(&cm->lock);
 }
