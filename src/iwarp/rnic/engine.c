@@ -150,7 +150,8 @@ static void close_descriptors_locked(void)
     sys_close(iw_engine.sockets);
     sys_close(iw_engine.wait_set);
     sys_close(iw_engine.clock);
-    iw_engine.sockets = iw_engine.wait_set = iw_engine.kick = iw_engine.clock = -1;
+    iw_engine.sockets = iw_engine.wait_set = iw_engine.kick = -1;
+    atomic_store(&iw_engine.clock, -1);
 }
 
 static int engine_make_locked(void)
@@ -163,7 +164,7 @@ static int engine_make_locked(void)
     iw_engine.sockets = (int)fds[0];
     iw_engine.wait_set = (int)fds[1];
     iw_engine.kick = (int)fds[2];
-    iw_engine.clock = (int)fds[3];
+    atomic_store(&iw_engine.clock, (int)fds[3]);
     const int waited_for[] = {iw_engine.sockets, iw_engine.kick, iw_engine.clock};
     for (int i = 0; i < 3 && !r; i++) {
         struct epoll_event on = {.events = EPOLLIN, .data.fd = waited_for[i]};
