@@ -96,6 +96,11 @@ _SYS_INLINE long sys_recv(int fd, void *buf, size_t len, int flags)
     _SYS_RET(syscall(SYS_recvfrom, fd, buf, len, flags, NULL, NULL));
 }
 
+_SYS_INLINE long sys_send(int fd, const void *buf, size_t len, int flags)
+{
+    _SYS_RET(syscall(SYS_sendto, fd, buf, len, flags, NULL, 0));
+}
+
 _SYS_INLINE long sys_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
     _SYS_RET(syscall(SYS_sendmsg, fd, msg, flags));

@@ -48,7 +48,7 @@ STANDS_IN long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(ap, long);
     va_end(ap);
-    atomic_fetch_add(&sends, number == SYS_sendmsg);
+    atomic_fetch_add(&sends, number == SYS_sendmsg || number == SYS_sendto);
     atomic_fetch_add(&epoll_changes, number == SYS_epoll_ctl);
 #if defined(__x86_64__)
     register long r10 __asm__("r10") = a[3], r8 __asm__("r8") = a[4], r9 __asm__("r9") = a[5];
