@@ -97,6 +97,10 @@ static void look(struct watch *w, uint64_t now)
     atomic_store(&iw_engine.leased, leased);
     iw_engine_watch_locked();
     lock_put(&iw_engine.lock);
+    if (leased)
+        iw_adopted_look();
+    else
+        iw_adopted_put_back(NULL);
     bool sending = sends && now - w->served < LEASE_NS;
     if (!leased || (passes == 0 && !sending))
         iw_dirty_run();

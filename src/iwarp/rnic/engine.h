@@ -16,7 +16,8 @@
  * timers of a process that sleeps cost nothing.
  *
  * A poller remembers the source that had something for it last: that is tried before all sources
- * are looked at, for as long as it is likely to be the next one, too.
+ * are looked at, for as long as it is likely to be the next one, too. The source of a lasting
+ * ping-pong is adopted: taken out of the epoll set until its poller is late, see adopt.c.
  *
  * Posted work that was not transmitted at once is on the dirty stack, a lock-free list that any
  * pass takes as a whole. Without a lease the thread takes it at once; under one, when pollers have
@@ -99,6 +100,7 @@ void iw_dirty_wait(struct iw_dirty *d);
 struct iw_poller {
     _Atomic uint64_t hot;    /* the source that had something at the last poll */
     _Atomic uint32_t tries;  /* of it that are left, 0: none is hot */
+    _Atomic uint32_t streak; /* polls at which it had something */
     _Atomic uint32_t passes; /* that empty polls made; free-running */
     _Atomic uint32_t idle;   /* passes since a source was ready, of those that looked at all */
     _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between engine.c, poller.c, getter.c, dirty.c, source.c and timer.c only. */
+/* Between engine.c, poller.c, getter.c, adopt.c, dirty.c, source.c and timer.c only. */
 #ifndef ANYWARP_RNIC_ENGINE_INTERNAL_H
 #define ANYWARP_RNIC_ENGINE_INTERNAL_H
 
@@ -67,6 +67,25 @@ void iw_engine_look(void);
  * @return whether bytes moved
  */
 bool iw_source_run(uint64_t key, uint32_t events);
+/**
+ * Takes the source that epoll names by @p key out of the epoll set: it is left to who calls
+ * iw_source_run(). A change of the events asked for puts it back.
+ * @return false if it is gone, or waits for more than input
+ */
+bool iw_source_take_out(uint64_t key);
+void iw_source_put_back(uint64_t key);
+
+/** The poller @p p takes the source out of the epoll set if it can, and runs it at each pass. */
+void iw_adopt(struct iw_poller *p, uint64_t key);
+/** The poller @p p has run its hot source. */
+void iw_adopted_note(const struct iw_poller *p);
+/** Puts back what @p by has adopted, or with NULL whoever has. */
+void iw_adopted_put_back(const struct iw_poller *by);
+/** Puts it back unless it was run since the last call. */
+void iw_adopted_look(void);
+/** It is in the epoll set again, or nowhere. */
+void iw_adopted_gone(uint64_t key);
+
 /** Whether there is dirty work; a hint. */
 bool iw_dirty_any(void);
 /** Does what there is. @return whether there was any */
@@ -87,6 +106,7 @@ void iw_timers_wait(void);
 void iw_sources_restore(void);
 
 /** What the modules do about fork(); see atfork.h. A child has no epoll sets. */
+void iw_adopted_fork(enum fork_step step);
 void iw_source_fork(enum fork_step step);
 void iw_timer_fork(enum fork_step step);
 void iw_engine_fork(enum fork_step step);

@@ -8,6 +8,7 @@
 #define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
 #define HOT_ONLY    8    /* passes, of which one looks at all sources */
+#define ADOPT_AFTER 256  /* polls at which it had something, and no other */
 #define IDLE_PASSES 1024 /* without a ready source, then only some look */
 #define IDLE_LOOKS  4    /* one of so many */
 
@@ -44,27 +45,48 @@ static void set(atomic_bool *flag)
         atomic_store(flag, true);
 }
 
+/** @p key is hot from now on, or with 0 @p tries none. */
+static void set_hot(struct iw_poller *p, uint64_t key, uint32_t tries)
+{
+    if (tries == 0 || key != atomic_load_explicit(&p->hot, memory_order_relaxed)) {
+        iw_adopted_put_back(p);
+        put(&p->streak, 0);
+    }
+    atomic_store_explicit(&p->hot, key, memory_order_relaxed);
+    put(&p->tries, tries);
+}
+
 /** Runs the source that had something at the last poll. @return whether the others may wait */
 static bool run_hot(struct iw_poller *p, uint32_t turn, bool *moved)
 {
     uint32_t tries = get(&p->tries);
+    uint64_t hot = atomic_load_explicit(&p->hot, memory_order_relaxed);
     *moved = false;
     if (tries == 0)
         return false;
-    *moved = iw_source_run(atomic_load_explicit(&p->hot, memory_order_relaxed), 0);
-    put(&p->tries, *moved ? HOT_TRIES : tries - 1);
+    *moved = iw_source_run(hot, 0);
+    iw_adopted_note(p);
+    if (*moved) {
+        uint32_t streak = get(&p->streak) + 1;
+        put(&p->tries, HOT_TRIES);
+        put(&p->streak, streak);
+        if (streak % ADOPT_AFTER == 0)
+            iw_adopt(p, hot);
+    } else if (tries > 1) {
+        put(&p->tries, tries - 1);
+    } else {
+        set_hot(p, hot, 0);
+    }
     return turn % HOT_ONLY;
 }
 
 /** A source is hot that alone was ready. */
 static void find_hot(struct iw_poller *p, const struct iw_found *f)
 {
-    if (f->ready > 1)
-        put(&p->tries, 0);
-    if (f->ready != 1 || !f->moved)
-        return;
-    atomic_store_explicit(&p->hot, f->moved, memory_order_relaxed);
-    put(&p->tries, HOT_TRIES);
+    if (f->ready == 1 && f->moved)
+        set_hot(p, f->moved, HOT_TRIES);
+    else if (f->ready > 1)
+        set_hot(p, 0, 0);
 }
 
 void iw_engine_polled(struct iw_poller *p)
@@ -153,4 +175,5 @@ void iw_engine_arm(struct iw_poller *p)
     put(&iw_engine.polls, 0);
     if (atomic_load(&iw_engine.leased) && atomic_exchange(&iw_engine.leased, false))
         iw_engine_kick();
+    iw_adopted_put_back(NULL);
 }

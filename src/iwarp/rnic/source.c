@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#define INPUT       (EPOLLIN | EPOLLRDHUP)
 #define CHUNK_SLOTS 1024
 #define CHUNKS      1024
 
@@ -26,6 +27,7 @@
 struct slot {
     _Atomic uint64_t word;
     struct iw_source *source; /* constant while pinned; NULL: free */
+    bool out;                 /* of the epoll set, while somebody has adopted it; under lock */
     struct lock lock;         /* changes of source, and waiting for pins */
     pthread_cond_t idle;      /* pins went down */
     uint32_t next_free;
@@ -137,6 +139,14 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     return -r;
 }
 
+static void back_locked(struct slot *slot, uint64_t key)
+{
+    assert_held(&slot->lock);
+    if (slot->out)
+        iw_adopted_gone(key);
+    slot->out = false;
+}
+
 void iw_source_want(struct iw_source *s, uint32_t events)
 {
     uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
@@ -147,7 +157,40 @@ void iw_source_want(struct iw_source *s, uint32_t events)
     if (slot->source == s) {
         __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
         struct epoll_event ev = slot_event(i, events);
-        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_MOD, s->fd, &ev);
+        sys_epoll_ctl(iw_engine_sockets(), slot->out ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd, &ev);
+        back_locked(slot, ev.data.u64);
+    }
+    lock_put(&slot->lock);
+}
+
+static bool has_locked(const struct slot *slot, uint64_t key)
+{
+    assert_held(&slot->lock);
+    return slot->source && (uint32_t)(atomic_load(&slot->word) >> 32) == (uint32_t)(key >> 32);
+}
+
+bool iw_source_take_out(uint64_t key)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    lock_get(&slot->lock);
+    bool can = has_locked(slot, key) && slot->source->events == INPUT;
+    if (can) {
+        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, slot->source->fd,
+                      &(struct epoll_event){0});
+        slot->out = true;
+    }
+    lock_put(&slot->lock);
+    return can;
+}
+
+void iw_source_put_back(uint64_t key)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    lock_get(&slot->lock);
+    if (has_locked(slot, key) && slot->out) {
+        struct epoll_event ev = slot_event((uint32_t)key, slot->source->events);
+        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
+        slot->out = false;
     }
     lock_put(&slot->lock);
 }
@@ -167,7 +210,9 @@ void iw_source_del(struct iw_source *s)
         return;
     struct slot *slot = slot_at(i);
     lock_get(&slot->lock);
-    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
+    if (!slot->out)
+        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
+    back_locked(slot, slot_event(i, 0).data.u64);
     atomic_fetch_add(&slot->word, GENERATION);
     wait_unpinned(slot, i);
     slot->source = NULL;
@@ -239,6 +284,7 @@ void iw_sources_restore(void)
         if (slot->source) {
             struct epoll_event ev = slot_event(i, slot->source->events);
             sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
+            slot->out = false;
         }
         lock_put(&slot->lock);
     }
