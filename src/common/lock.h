@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A mutex that knows, in debug builds, who holds it: functions named *_locked assert it.
+ * A mutex that knows, in builds with a sanitizer, who holds it: functions named *_locked assert it.
  *
  * Around fork() every lock of the library is held by the thread that forks, so that a child finds
  * none that belongs to a thread it does not have, and all that they protect whole. The locks of
@@ -14,6 +14,10 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LOCK_OWNERS
+#endif
 
 /** All locks of one kind. Their place in the order of locks is the kind's. */
 struct lock_class {
@@ -33,7 +37,7 @@ struct lock {
     pthread_mutex_t mutex;
     struct lock_class *class; /* NULL: it is known by name, or the program's to hold */
     struct list link;
-#ifndef NDEBUG
+#ifdef LOCK_OWNERS
     pthread_t owner;
     bool held;
 #endif
@@ -43,7 +47,7 @@ static inline void lock_init(struct lock *l)
 {
     pthread_mutex_init(&l->mutex, NULL);
     l->class = NULL;
-#ifndef NDEBUG
+#ifdef LOCK_OWNERS
     l->held = false;
 #endif
 }
@@ -71,7 +75,7 @@ static inline void lock_fini(struct lock *l)
 
 static inline void lock_mark_(struct lock *l, bool held)
 {
-#ifndef NDEBUG
+#ifdef LOCK_OWNERS
     l->held = held;
     l->owner = pthread_self();
 #else
@@ -133,7 +137,7 @@ static inline void lock_class_fork(struct lock_class *c, enum fork_step step)
         pthread_mutex_unlock(&c->mutex);
 }
 
-#ifndef NDEBUG
+#ifdef LOCK_OWNERS
 #define assert_held(l) assert((l)->held &&pthread_equal((l)->owner, pthread_self()))
 #else
 #define assert_held(l) ((void)(l))
