@@ -5,6 +5,7 @@
 #include "conn/tx.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define POOL_KINDS 2
@@ -26,6 +27,7 @@ static struct {
 
 struct cache {
     void *buf[POOL_KINDS];
+    bool known; /* to the key: what is in it is kept when the thread ends */
 };
 
 static __thread struct cache cache;
@@ -86,7 +88,9 @@ void iw_pool_put(enum iw_pool_kind kind, void *buf)
         shared_put(kind, buf);
         return;
     }
-    pthread_once(&cache_once, cache_key_make);
-    pthread_setspecific(cache_key, &cache);
+    if (!cache.known) {
+        pthread_once(&cache_once, cache_key_make);
+        cache.known = pthread_setspecific(cache_key, &cache) == 0;
+    }
     cache.buf[kind] = buf;
 }
