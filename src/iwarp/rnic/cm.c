@@ -135,13 +135,16 @@ static void unpin(struct iw_qp *qp)
     atomic_fetch_sub(&qp->pins, 1);
 }
 
-/** Takes the QP off the endpoint. @return it, or NULL if another thread has done that */
+/**
+ * Takes the QP off the endpoint; no ready() uses it afterwards.
+ * @return it, or NULL if another thread has done that
+ */
 static struct iw_qp *take_qp(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
-    struct iw_qp *qp = cm->qp;
-    cm->qp = NULL;
+    struct iw_qp *qp = atomic_exchange(&cm->qp, NULL);
     lock_put(&cm->lock);
+    iw_source_wait(&cm->source);
     return qp;
 }
 
@@ -160,12 +163,9 @@ static void drain(struct iw_cm *cm)
 static bool ready(struct iw_source *s, uint32_t events)
 {
     struct iw_cm *cm = container_of(s, struct iw_cm, source);
-    struct iw_qp *qp = pin(cm);
-    if (qp) {
-        bool moved = iw_qp_ready(qp, events);
-        unpin(qp);
-        return moved;
-    }
+    struct iw_qp *qp = atomic_load(&cm->qp);
+    if (qp)
+        return iw_qp_ready(qp, events);
     if (!events)
         return false;
     lock_get(&cm->lock);
@@ -344,7 +344,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     iw_cm_addresses(cm, &local, &peer);
     /* Before it is linked: what came behind the Reply may end the connection in there. */
     lock_get(&cm->lock);
-    cm->qp = qp;
+    atomic_store(&cm->qp, qp);
     lock_put(&cm->lock);
     int r = iw_qp_link(qp, &l);
     if (r) {

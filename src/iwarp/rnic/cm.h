@@ -84,18 +84,18 @@ struct iw_cm {
     bool any_port; /* active side: the port was ours to choose, another will do */
     bool same_host;
 
-    struct mpa_nego *nego;  /* during the handshake */
-    struct iw_qp *qp;       /* linked: gets the socket's events; under lock */
-    struct iw_qp *reserved; /* during the handshake */
-    bool destroyed;         /* by the program: nobody hears of events */
-    bool hang_up;           /* the program disconnected during the handshake: at its end, then */
-    bool watched;           /* the source holds a reference */
-    bool busy;              /* CONNECTING: a thread has taken the sending of the Request */
-    bool peer_gone;         /* DECISION: found out before the program decided */
-    bool abandoned;         /* RETRY: nobody waits for the outcome any more */
-    atomic_bool closing;    /* iw_cm_disconnect() was called */
-    atomic_bool released;   /* the hold of our first FPDU is over */
-    atomic_uint nudges;     /* so many are left; the timer is theirs then */
+    struct mpa_nego *nego;    /* during the handshake */
+    struct iw_qp *_Atomic qp; /* linked: gets the socket's events; changed under lock */
+    struct iw_qp *reserved;   /* during the handshake */
+    bool destroyed;           /* by the program: nobody hears of events */
+    bool hang_up;             /* the program disconnected during the handshake: at its end, then */
+    bool watched;             /* the source holds a reference */
+    bool busy;                /* CONNECTING: a thread has taken the sending of the Request */
+    bool peer_gone;           /* DECISION: found out before the program decided */
+    bool abandoned;           /* RETRY: nobody waits for the outcome any more */
+    atomic_bool closing;      /* iw_cm_disconnect() was called */
+    atomic_bool released;     /* the hold of our first FPDU is over */
+    atomic_uint nudges;       /* so many are left; the timer is theirs then */
 
     /* active side, for a second attempt with revision 1 */
     struct sockaddr_storage dst;

@@ -67,6 +67,9 @@ void iw_source_want(struct iw_source *s, uint32_t events);
  */
 void iw_source_del(struct iw_source *s);
 
+/** Waits until no ready() of it runs, but for those that the caller is inside of. */
+void iw_source_wait(struct iw_source *s);
+
 /** One-shot timers, run by the engine thread with no lock held. */
 struct iw_timer {
     struct list link;

@@ -152,6 +152,8 @@ void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
 void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->rx_lock);
+    if (!atomic_load(&qp->over)) /* whoever sets it settles afterwards */
+        return;
     lock_get(&qp->sq_lock);
     if (qp->error && !qp->flushed) {
         qp->flushed = true;
@@ -175,7 +177,7 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 
 void iw_wakes_fire(struct iw_wakes *w)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && (w->cq[0] || w->timed[0] || w->overrun[0]); i++) {
         if (w->cq[i])
             iw_channel_raise(w->cq[i]);
         if (w->timed[i])

@@ -220,6 +220,18 @@ void iw_source_del(struct iw_source *s)
     slot_give(i);
 }
 
+void iw_source_wait(struct iw_source *s)
+{
+    uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    if (!i)
+        return;
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    if (slot->source == s)
+        wait_unpinned(slot, i);
+    lock_put(&slot->lock);
+}
+
 /** @return whether the slot still is of generation @p generation; then unpin() is due */
 static bool pin(struct slot *slot, uint32_t generation)
 {
