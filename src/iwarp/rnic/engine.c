@@ -72,6 +72,7 @@ static void take_kick(void)
 struct watch {
     int64_t park;    /* ns from one look to the next, while leased */
     uint64_t look;   /* when the next is due */
+    uint64_t set;    /* what the timer is set to, 0: it is not */
     uint64_t called; /* the last look that found a poll or a post */
     uint64_t served; /* the last look that found a pass, or served the dirty stack itself */
 };
@@ -108,8 +109,17 @@ static void look(struct watch *w, uint64_t now)
         w->served = now;
 }
 
-/** @return ns until the thread has to look again, -1: when it is kicked or a socket is ready */
-static int64_t watch_pollers(struct watch *w)
+/** A timer of its own, as a time limit of each wait would cost as much as the wait. */
+static void set_timer(struct watch *w)
+{
+    uint64_t at = atomic_load(&iw_engine.leased) ? w->look : 0;
+    if (at != w->set)
+        sys_timerfd_set(iw_engine.looks, at);
+    w->set = at;
+}
+
+/** Looks if it is time, and makes sure that the thread wakes for the next one. */
+static void watch_pollers(struct watch *w)
 {
     uint64_t now = iw_now();
     if (!atomic_load(&iw_engine.leased) || now >= w->look) {
@@ -118,12 +128,13 @@ static int64_t watch_pollers(struct watch *w)
         w->look = now + PARK_MIN_NS;
         atomic_store(&iw_engine.near, true);
     }
-    return atomic_load(&iw_engine.leased) ? (int64_t)(w->look - now) : -1;
+    set_timer(w);
 }
 
 static void *engine_main(void *arg)
 {
     struct watch w = {.park = PARK_MIN_NS};
+    struct epoll_event ev;
     (void)arg;
 
     is_engine = true;
@@ -131,7 +142,8 @@ static void *engine_main(void *arg)
     for (;;) {
         take_kick();
         iw_timers_run();
-        if (sys_wait_fd(iw_engine.wait_set, watch_pollers(&w)) > 0)
+        watch_pollers(&w);
+        if (sys_wait(iw_engine.wait_set, &ev, 1, -1) > 0)
             iw_engine_run_ready();
     }
     return NULL;
@@ -154,23 +166,26 @@ static void close_descriptors_locked(void)
     sys_close(iw_engine.sockets);
     sys_close(iw_engine.wait_set);
     sys_close(iw_engine.clock);
-    iw_engine.sockets = iw_engine.wait_set = iw_engine.kick = -1;
+    sys_close(iw_engine.looks);
+    iw_engine.sockets = iw_engine.wait_set = iw_engine.kick = iw_engine.looks = -1;
     atomic_store(&iw_engine.clock, -1);
 }
 
 static int engine_make_locked(void)
 {
     assert_held(&iw_engine.lock);
-    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create(), sys_timerfd()};
+    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create(), sys_timerfd(),
+                  sys_timerfd()};
     int r = 0;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         r = fds[i] < 0 ? (int)-fds[i] : r;
     iw_engine.sockets = (int)fds[0];
     iw_engine.wait_set = (int)fds[1];
     iw_engine.kick = (int)fds[2];
     atomic_store(&iw_engine.clock, (int)fds[3]);
-    const int waited_for[] = {iw_engine.sockets, iw_engine.kick, iw_engine.clock};
-    for (int i = 0; i < 3 && !r; i++) {
+    iw_engine.looks = (int)fds[4];
+    const int waited_for[] = {iw_engine.sockets, iw_engine.kick, iw_engine.clock, iw_engine.looks};
+    for (int i = 0; i < 4 && !r; i++) {
         struct epoll_event on = {.events = EPOLLIN, .data.fd = waited_for[i]};
         r = (int)-sys_epoll_ctl(iw_engine.wait_set, EPOLL_CTL_ADD, waited_for[i], &on);
     }

@@ -16,9 +16,10 @@ extern struct iw_engine {
     struct lock lock;
     bool started;
     int sockets;        /* epoll set of all sources */
-    int wait_set;       /* the thread's: sockets (if watched), kick and clock */
+    int wait_set;       /* the thread's: sockets (if watched), kick, clock and looks */
     int kick;           /* eventfd, readable while kicked */
     atomic_int clock;   /* timerfd, readable when a timer is due; -1: not made yet */
+    int looks;          /* timerfd, readable when the thread's next look at pollers is due */
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     bool watched;       /* sockets is switched on in wait_set; under lock */
     bool relieved;      /* pollers run the sockets often enough; under lock */
