@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #define WATCH_PASSES 4 /* between two looks make it needless to watch the sockets */
+#define WATCH_VISITS 4 /* of getters, too */
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
 #define LEASE_NS     4000000 /* without a poll or post, then the lease ends */
@@ -44,7 +45,7 @@ bool iw_engine_wake_at(uint64_t ns)
 void iw_engine_watch_locked(void)
 {
     assert_held(&iw_engine.lock);
-    bool on = iw_engine.getters == 0 && !iw_engine.relieved;
+    bool on = iw_engine.getters == 0 && !iw_engine.visited && !iw_engine.relieved;
     if (on == iw_engine.watched)
         return;
     iw_engine.watched = on;
@@ -75,7 +76,20 @@ struct watch {
     uint64_t set;    /* what the timer is set to, 0: it is not */
     uint64_t called; /* the last look that found a poll or a post */
     uint64_t served; /* the last look that found a pass, or served the dirty stack itself */
+    bool visited;    /* iw_engine.visited, which only the thread changes */
+    uint64_t visits; /* when the getters are counted, while they leave the sockets off */
 };
+
+/** Judges whether getters come back so soon that the sockets stay off between them. */
+static void look_at_visits_locked(struct watch *w, uint64_t now)
+{
+    assert_held(&iw_engine.lock);
+    if (iw_engine.visited && now < w->visits)
+        return;
+    iw_engine.visited = iw_engine.visits >= WATCH_VISITS;
+    iw_engine.visits = 0;
+    w->visits = now + PARK_MAX_NS;
+}
 
 /** Judges by what pollers did since the last look whether they hold a lease. */
 static void look(struct watch *w, uint64_t now)
@@ -91,9 +105,11 @@ static void look(struct watch *w, uint64_t now)
     bool relieved = leased && passes >= WATCH_PASSES;
     /* Who sends in long stretches makes few passes. */
     bool busy = deferring || (passes < IW_ENGINE_MANY && (relieved || !sends));
+    look_at_visits_locked(w, now);
     w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
     w->look = now + (uint64_t)w->park;
     iw_engine.relieved = relieved;
+    w->visited = iw_engine.visited;
     atomic_store(&iw_engine.near, w->park == PARK_MIN_NS);
     atomic_store(&iw_engine.leased, leased);
     iw_engine_watch_locked();
@@ -112,7 +128,7 @@ static void look(struct watch *w, uint64_t now)
 /** A timer of its own, as a time limit of each wait would cost as much as the wait. */
 static void set_timer(struct watch *w)
 {
-    uint64_t at = atomic_load(&iw_engine.leased) ? w->look : 0;
+    uint64_t at = atomic_load(&iw_engine.leased) ? w->look : w->visited ? w->visits : 0;
     if (at != w->set)
         sys_timerfd_set(iw_engine.looks, at);
     w->set = at;
@@ -235,7 +251,8 @@ static void forget_parent_locked(void)
 {
     assert_held(&iw_engine.lock);
     close_descriptors_locked();
-    iw_engine.getters = 0;
+    iw_engine.getters = iw_engine.visits = 0;
+    iw_engine.visited = false;
     atomic_store(&iw_engine.kicked, false);
     atomic_store(&iw_engine.leased, false);
     iw_engine.relieved = false;

@@ -24,6 +24,8 @@ extern struct iw_engine {
     bool watched;       /* sockets is switched on in wait_set; under lock */
     bool relieved;      /* pollers run the sockets often enough; under lock */
     unsigned getters;   /* threads that wait on the sockets; under lock */
+    unsigned visits;    /* of getters that have left since the last look; under lock */
+    bool visited;       /* so often that the sockets stay off until the next look; under lock */
     pthread_t thread;
     atomic_bool frozen;
     /* Hints between pollers and the thread. Pollers store only what changes something, so that

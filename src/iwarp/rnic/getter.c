@@ -8,21 +8,29 @@
 
 #include <pthread.h>
 
-#define FD_TURNS 4 /* of a spin between two looks at the event descriptor */
-#define CM_SPINS 4 /* a connection's events take several round trips */
+#define MANY_VISITS 64 /* since the last look */
+#define FD_TURNS    4  /* of a spin between two looks at the event descriptor */
+#define CM_SPINS    4  /* a connection's events take several round trips */
 
-static void getter_count(int by)
+static void enter(void)
 {
     lock_get(&iw_engine.lock);
-    iw_engine.getters += by;
+    iw_engine.getters++;
     iw_engine_watch_locked();
     lock_put(&iw_engine.lock);
 }
 
-static void getter_leave(void *arg)
+/** Who comes back soon leaves the sockets off: the thread looks whether that is so. */
+static void leave(void *arg)
 {
     (void)arg;
-    getter_count(-1);
+    lock_get(&iw_engine.lock);
+    iw_engine.getters--;
+    iw_engine_watch_locked();
+    bool often = ++iw_engine.visits == MANY_VISITS && !iw_engine.visited;
+    lock_put(&iw_engine.lock);
+    if (often)
+        iw_engine_kick();
 }
 
 /** Whoever spins or sleeps for events, one after the other, finds the same source hot. */
@@ -33,7 +41,7 @@ static bool spin(int fd)
 {
     unsigned us = iw_conf()->spin_us;
     if (us == 0)
-        return sys_wait_fd(fd, 0) > 0;
+        return false;
     uint64_t end = iw_now() + us * 1000u;
     unsigned turns = 0;
     do {
@@ -73,8 +81,8 @@ static int block_passes(int fd)
 static int wait_on_sockets(int fd)
 {
     int r;
-    getter_count(1);
-    pthread_cleanup_push(getter_leave, NULL);
+    enter();
+    pthread_cleanup_push(leave, NULL);
     r = spin(fd) ? 0 : block_passes(fd);
     pthread_cleanup_pop(1);
     return r;
