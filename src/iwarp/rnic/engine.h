@@ -10,10 +10,11 @@
  *   the engine thread, when neither is there.
  *
  * The thread sleeps in an epoll set of its own, which holds the first one. A getter switches that
- * entry off while it waits (iw_engine_wait), so that a packet wakes one thread only. While programs
- * keep polling they hold a lease: the thread looks at what they do on a timer of 100 us, doubling
- * to 1 ms, and switches the entry off itself if they make passes enough. Sockets, listeners and
- * timers of a process that sleeps cost nothing.
+ * entry off while it waits (iw_engine_wait), so that a packet wakes one thread only; if getters come
+ * back soon it stays off between them, and the thread looks each millisecond whether that is still
+ * so. While programs keep polling and posting they hold a lease: the thread looks at what they do on
+ * a timer of 100 us, doubling to 1 ms, and switches the entry off itself if they make passes enough.
+ * Sockets, listeners and timers of a process that sleeps cost nothing.
  *
  * A poller remembers the source that had something for it last: that is tried before all sources
  * are looked at, for as long as it is likely to be the next one, too. The source of a lasting
@@ -21,9 +22,11 @@
  *
  * Posted work that was not transmitted at once is on the dirty stack, a lock-free list that any
  * pass takes as a whole. Without a lease the thread takes it at once; under one, when pollers have
- * made no pass between two looks, which then are 100 us apart.
+ * made no pass between two looks, which then are 100 us apart. The rest of a stretch that is longer
+ * than a turn waits there, too, without hurry.
  *
- * Locks: engine.lock (timers, start, the switch) is a leaf. Sources are called without locks.
+ * Locks: engine.lock (start, the switch) is a leaf, and so are those of timers and of sources, the
+ * latter below adopted.lock. Sources are called without locks.
  */
 #ifndef ANYWARP_RNIC_ENGINE_H
 #define ANYWARP_RNIC_ENGINE_H
