@@ -164,8 +164,12 @@ static bool ready(struct iw_source *s, uint32_t events)
 {
     struct iw_cm *cm = container_of(s, struct iw_cm, source);
     struct iw_qp *qp = atomic_load(&cm->qp);
-    if (qp)
-        return iw_qp_ready(qp, events);
+    if (qp) { /* who takes it waits for the source; but that may be we */
+        atomic_fetch_add(&qp->pins, 1);
+        bool moved = iw_qp_ready(qp, events);
+        unpin(qp);
+        return moved;
+    }
     if (!events)
         return false;
     lock_get(&cm->lock);

@@ -7,7 +7,7 @@
  * Sends into receives and held early ones, qp_read.c reads and atomics we ask for, qp_answer.c the
  * peer's, qp_held.c early messages, place.c memory, mw.c windows, qp_fail.c errors and flush,
  * qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and detach
- * of the stream, qp_overrun.c the end of a CQ.
+ * of the stream, qp_overrun.c the end of a CQ, turn.c how much a QP sends at a stretch.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
