@@ -27,6 +27,19 @@ refused()
     gone client && grep -q 'RDMA_CM_EVENT_REJECTED; error: -111' "$dir/client.err"
 }
 
+# order NAME END: ports of the QPs of a program, in the order in which it made them.
+order()
+{
+    "$ANYWARP" stat "${pids[$1]}" | grep -o " $2 [^ ]*" | grep -o '[0-9]*$'
+}
+
+# Several connections that are asked for at once may be asked for in another order than they reach
+# the server in, by which perftest pairs the credits of ib_send_bw: both ends wait for ever then.
+crossed()
+{
+    running client && running server && [ "$(order client local)" != "$(order server peer)" ]
+}
+
 # pair API PROGRAM OPTION...: API is whether ibv_wr_*() is used.
 pair()
 {
@@ -36,7 +49,7 @@ pair()
     [[ $what != *' -a'* ]] || rows=23
     attempt "$@"
     for _ in {1..5}; do
-        refused || break
+        refused || crossed || break
         kill -KILL "${pids[@]}" 2>/dev/null
         wait "${pids[@]}" 2>/dev/null
         attempt "$@"

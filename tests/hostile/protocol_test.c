@@ -384,6 +384,8 @@ static void run(const struct row *r)
     peer_open(&p, &(struct peer_conf){.no_crc = r->no_crc});
     struct side *s = &p.victim;
     memset(s->buf, FILL, SIDE_BYTES);
+    /* What a raw peer asks for comes after that: ThreadSanitizer sees it by the QP's locks. */
+    ibv_query_qp(s->id->qp, &(struct ibv_qp_attr){0}, IBV_QP_STATE, &(struct ibv_qp_init_attr){0});
     side_recv(s, 51, 0, 64);
     side_recv(s, 52, 64, 64);
     if (r->reading)

@@ -136,13 +136,15 @@ static void unpin(struct iw_qp *qp)
 }
 
 /**
- * Takes the QP off the endpoint; no ready() uses it afterwards.
- * @return it, or NULL if another thread has done that
+ * Takes the QP off the endpoint; no other thread's ready() uses it afterwards.
+ * @return it, kept from being freed until unpin(); NULL if another thread has done that
  */
 static struct iw_qp *take_qp(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
     struct iw_qp *qp = atomic_exchange(&cm->qp, NULL);
+    if (qp)
+        atomic_fetch_add(&qp->pins, 1);
     lock_put(&cm->lock);
     iw_source_wait(&cm->source);
     return qp;
@@ -305,8 +307,10 @@ void iw_cm_release(struct iw_cm *cm, bool reset)
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
     struct iw_qp *qp = take_qp(cm);
-    if (qp)
+    if (qp) {
         iw_qp_unlink(qp);
+        unpin(qp);
+    }
     lock_get(&cm->lock);
     iw_pcap_detach(&cm->tcp.base, reset);
     bool watched = cm->watched;
@@ -351,13 +355,13 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     atomic_store(&cm->qp, qp);
     lock_put(&cm->lock);
     int r = iw_qp_link(qp, &l);
-    if (r) {
-        take_qp(cm);
-        return r;
+    if (!r) {
+        cm->reserved = NULL;
+        unpin(qp); /* of the reservation */
+    } else if (take_qp(cm)) {
+        unpin(qp);
     }
-    cm->reserved = NULL;
-    unpin(qp); /* of the reservation */
-    return 0;
+    return r;
 }
 
 unsigned iw_cm_patience(unsigned ms)
@@ -468,8 +472,10 @@ static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)
 {
     iw_qp_close(qp, false);
     wait_sent(qp);
-    if (take_qp(cm))
+    if (take_qp(cm)) {
         iw_qp_unlink(qp);
+        unpin(qp);
+    }
     raise_disconnected(cm);
     iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
 }
