@@ -10,12 +10,13 @@
 #define ANYWARP_LOCK_H
 
 #include "common/list.h"
+#include "common/sanitizer.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ANYWARP_ASAN) || defined(ANYWARP_TSAN)
 #define LOCK_OWNERS
 #endif
 

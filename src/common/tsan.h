@@ -6,14 +6,7 @@
 #ifndef ANYWARP_TSAN_H
 #define ANYWARP_TSAN_H
 
-#ifdef __has_feature
-#if __has_feature(thread_sanitizer)
-#define ANYWARP_TSAN 1
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-#define ANYWARP_TSAN 1
-#endif
+#include "common/sanitizer.h"
 
 #ifdef ANYWARP_TSAN
 void __tsan_acquire(void *addr);
