@@ -10,11 +10,11 @@
  *   the engine thread, when neither is there.
  *
  * The thread sleeps in an epoll set of its own, which holds the first one. A getter switches that
- * entry off while it waits (iw_engine_wait), so that a packet wakes one thread only; if getters come
- * back soon it stays off between them, and the thread looks each millisecond whether that is still
- * so. While programs keep polling and posting they hold a lease: the thread looks at what they do on
- * a timer of 100 us, doubling to 1 ms, and switches the entry off itself if they make passes enough.
- * Sockets, listeners and timers of a process that sleeps cost nothing.
+ * entry off while it waits (iw_engine_wait), so that a packet wakes one thread only; if getters
+ * come back soon it stays off between them, and the thread looks each millisecond whether that is
+ * still so. While programs keep polling and posting they hold a lease: the thread looks at what
+ * they do on a timer of 100 us, doubling to 1 ms, and switches the entry off itself if they make
+ * passes enough. Sockets, listeners and timers of a process that sleeps cost nothing.
  *
  * A poller remembers the source that had something for it last: that is tried before all sources
  * are looked at, for as long as it is likely to be the next one, too. The source of a lasting
@@ -120,7 +120,7 @@ bool iw_engine_leased(void);
 
 /** Counts one poll of the CQ. */
 void iw_engine_polled(struct iw_poller *p);
-/** Counts one post, or pass, that transmitted. */
+/** Counts one post, or pass, that sent itself what there was to send. */
 void iw_engine_sent(void);
 /** Makes progress on behalf of a poller whose CQ is empty; first the dirty stack. */
 void iw_engine_poll(struct iw_poller *p);

@@ -139,6 +139,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     return -r;
 }
 
+/** The source is in the epoll set again, or nowhere: whoever had adopted it has it no more. */
 static void back_locked(struct slot *slot, uint64_t key)
 {
     assert_held(&slot->lock);
@@ -183,15 +184,20 @@ bool iw_source_take_out(uint64_t key)
     return can;
 }
 
+static void put_in_locked(struct slot *slot, uint32_t i)
+{
+    assert_held(&slot->lock);
+    struct epoll_event ev = slot_event(i, slot->source->events);
+    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
+    slot->out = false;
+}
+
 void iw_source_put_back(uint64_t key)
 {
     struct slot *slot = slot_at((uint32_t)key);
     lock_get(&slot->lock);
-    if (has_locked(slot, key) && slot->out) {
-        struct epoll_event ev = slot_event((uint32_t)key, slot->source->events);
-        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
-        slot->out = false;
-    }
+    if (has_locked(slot, key) && slot->out)
+        put_in_locked(slot, (uint32_t)key);
     lock_put(&slot->lock);
 }
 
@@ -293,11 +299,8 @@ void iw_sources_restore(void)
     for (uint32_t i = 1; i < table.used; i++) {
         struct slot *slot = slot_at(i);
         lock_get(&slot->lock);
-        if (slot->source) {
-            struct epoll_event ev = slot_event(i, slot->source->events);
-            sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
-            slot->out = false;
-        }
+        if (slot->source)
+            put_in_locked(slot, i);
         lock_put(&slot->lock);
     }
     lock_put(&table.lock);
