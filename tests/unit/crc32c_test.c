@@ -116,10 +116,11 @@ static void every_split(void **state)
     assert_int_equal(crc32c_done(c), whole);
 }
 
-/** Lengths around the step of the copy; nothing behind it is touched. */
+/** Lengths around the block and the step of the copy; nothing behind it is touched. */
 static void copies(void **state)
 {
-    static const size_t lengths[] = {0, 1, 319, 320, 8191, 8192, 8193, 16384, 20001};
+    static const size_t lengths[] = {0,   1,   255, 256,  257,  319,  320,   511,
+                                     512, 513, 768, 8191, 8192, 8193, 16384, 20001};
     static uint8_t from[20001], to[sizeof(from) + 1];
 
     (void)state;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wire/crc32c.h"
 
+#include "wire/crc32c_fold.h"
+
 #include <endian.h>
 #include <isa-l/crc.h>
 #include <stdbool.h>
@@ -105,10 +107,11 @@ uint32_t crc32c_add(uint32_t running, const void *p, size_t len)
 
 uint32_t crc32c_copy(uint32_t running, void *dst, const void *src, size_t len)
 {
-    uint8_t *to = dst;
-    const uint8_t *from = src;
+    size_t done = crc32c_fold_copy(&running, dst, src, len);
+    uint8_t *to = (uint8_t *)dst + done;
+    const uint8_t *from = (const uint8_t *)src + done;
 
-    while (len > 0) {
+    for (len -= done; len > 0;) {
         size_t n = len < COPY_STEP ? len : COPY_STEP;
         memcpy(to, from, n);
         running = crc32c_add(running, to, n); /* of the copy: the program may change the source */
