@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What goes out next, cut into FPDUs. */
+#include "rnic/qp_cut.h"
+
+#include "rnic/mw.h"
+#include "rnic/qp_answer.h"
+#include "rnic/qp_explain.h"
+#include "rnic/qp_read.h"
+#include "rnic/sq.h"
+
+#include <string.h>
+
+/** Resolves the payload of a Send or Write. @return IW_OK or LOCAL_PROT */
+static enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, struct iovec *iov)
+{
+    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    m->iov = iov;
+    m->len = e->len;
+    if (e->flags & IBV_SEND_INLINE) {
+        iov[0] = (struct iovec){.iov_base = iw_sq_inline(&qp->sq, i), .iov_len = e->len};
+        m->niov = 1;
+        return IW_OK;
+    }
+    const struct ibv_sge *sge = iw_sq_sge(&qp->sq, i);
+    for (unsigned k = 0; k < e->nsge; k++) {
+        uint8_t *p;
+        enum iw_err err =
+            iw_region_check(sge[k].lkey, qp, IW_USE_GATHER, sge[k].addr, sge[k].length, &p);
+        if (err) {
+            iw_qp_explain_sge(qp, err, IW_USE_GATHER, sge, k, e->nsge, 0, sge[k].length);
+            return err;
+        }
+        iov[k] = (struct iovec){.iov_base = p, .iov_len = sge[k].length};
+    }
+    m->niov = e->nsge;
+    return IW_OK;
+}
+
+static uint8_t send_opcode(const struct iw_sqe *e)
+{
+    bool solicited = e->flags & IBV_SEND_SOLICITED;
+    if (e->opcode == IBV_WR_SEND_WITH_IMM)
+        return RDMAP_SEND_IMM;
+    if (e->opcode == IBV_WR_SEND_WITH_INV)
+        return solicited ? RDMAP_SEND_SE_INV : RDMAP_SEND_INV;
+    return solicited ? RDMAP_SEND_SE : RDMAP_SEND;
+}
+
+/** The 8 bytes that carry an immediate: the program's 4, then, in our own Send, the SE flag. */
+static void immediate_header(const struct iw_sqe *e, uint8_t hdr[RDMAP_IMM_HDR])
+{
+    memset(hdr, 0, RDMAP_IMM_HDR);
+    memcpy(hdr, &e->imm_or_inv, sizeof(e->imm_or_inv));
+    if (e->opcode == IBV_WR_SEND_WITH_IMM)
+        hdr[4] = e->flags & IBV_SEND_SOLICITED ? 1 : 0;
+}
+
+/** Describes the message of the work request at @p i. @return IW_OK, or why it cannot be sent */
+static enum iw_err describe_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m,
+                                   struct iovec *iov, uint8_t *hdr)
+{
+    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    switch (e->opcode) {
+    case IBV_WR_SEND_WITH_IMM:
+        immediate_header(e, hdr);
+        m->hdr = hdr;
+        m->hdr_len = RDMAP_SEND_IMM_HDR;
+        m->opcode = send_opcode(e);
+        return gather_locked(qp, i, m, iov);
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_INV:
+        m->opcode = send_opcode(e);
+        m->stag = e->opcode == IBV_WR_SEND_WITH_INV ? e->imm_or_inv : 0;
+        return gather_locked(qp, i, m, iov);
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        if (e->stage) {
+            immediate_header(e, hdr);
+            m->hdr = hdr;
+            m->hdr_len = RDMAP_IMM_HDR;
+            m->opcode = e->flags & IBV_SEND_SOLICITED ? RDMAP_IMM_SE : RDMAP_IMM;
+            return IW_OK;
+        }
+        __attribute__((fallthrough)); /* the Write goes first */
+    case IBV_WR_RDMA_WRITE:
+        m->opcode = RDMAP_WRITE;
+        m->stag = e->rkey;
+        m->to = e->remote_addr;
+        return gather_locked(qp, i, m, iov);
+    case IBV_WR_RDMA_READ:
+        return iw_read_request_locked(qp, i, m, hdr);
+    default:
+        return iw_atomic_request_locked(qp, i, m, hdr);
+    }
+}
+
+/** Carries out a work request that puts nothing on the wire. @return IW_OK, or why it cannot be */
+static enum iw_err run_locked(struct iw_qp *qp, const struct iw_sqe *e)
+{
+    if (e->opcode == IBV_WR_BIND_MW) {
+        iw_stats_set(&qp->stats->binds, qp->stats->binds + 1);
+        return iw_mw_bind_locked(qp, e);
+    }
+    enum iw_err err = iw_region_invalidate(e->imm_or_inv, qp, false);
+    if (!err)
+        return IW_OK;
+    iw_qp_explain(qp, IW_ERR_LOCAL_OP, "key 0x%08x: %s", e->imm_or_inv, iw_err_info(err)->text);
+    return IW_ERR_LOCAL_OP;
+}
+
+/** Cuts the work request at sq.cut, or goes on with it. @return IW_OK, or why it cannot be sent */
+static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
+{
+    uint32_t i = qp->sq.cut;
+    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    struct iovec iov[IW_MAX_SGE];
+    uint8_t hdr[RDMAP_ATOMIC_REQUEST_HDR];
+    struct iwc_msg m = {.cut = e->cut, .begun = e->begun};
+    bool local = iw_sqe_is_local(e);
+
+    *whole = true;
+    enum iw_err err = local ? run_locked(qp, e) : describe_locked(qp, i, &m, iov, hdr);
+    if (err) {
+        e->status = iw_err_info(err)->status;
+        return err;
+    }
+    if (!local)
+        *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
+    if (m.opcode > RDMAP_TERMINATE)
+        qp->sent_beyond |= (uint16_t)(1u << m.opcode);
+    e->cut = m.cut;
+    e->begun = m.begun;
+    if (!*whole)
+        return IW_OK;
+    e->end_pos = qp->tx.cut_pos;
+    if (e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage) {
+        e->stage = 1;
+        e->cut = 0;
+        e->begun = false;
+        return IW_OK;
+    }
+    qp->sq.cut++;
+    if (iw_sqe_is_request(e))
+        iw_request_sent_locked(qp, i);
+    return IW_OK;
+}
+
+/**
+ * Whether the work request at sq.cut may go now: reads in flight hold fences and, at ORD, reads;
+ * what is cut and unsent holds local operations, which may take away the memory it is gathered
+ * from.
+ */
+static bool wr_may_go(const struct iw_qp *qp)
+{
+    bool draining = qp->state == IBV_QPS_SQD;
+    if (qp->sq.cut == (draining ? qp->sq.drain : qp->sq.tail) ||
+        (qp->state != IBV_QPS_RTS && !draining))
+        return false;
+    const struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
+    uint32_t flying = qp->ord.tail - qp->ord.head;
+    if (e->begun || e->stage)
+        return true;
+    if ((e->flags & IBV_SEND_FENCE) && flying)
+        return false;
+    if (iw_sqe_is_local(e))
+        return qp->tx.sent_pos == qp->tx.cut_pos;
+    return !iw_sqe_is_request(e) || flying < qp->ord.limit || qp->ord.limit == 0;
+}
+
+static void cut_terminate_locked(struct iw_qp *qp)
+{
+    struct iwc_msg m = {.opcode = RDMAP_TERMINATE, .hdr = qp->term, .hdr_len = qp->term_len};
+    if (iwc_tx_cut(&qp->tx, qp->batch, &m))
+        qp->term_queued = false;
+}
+
+/** The RTR of RFC 6581 section 9.2, the first FPDU of an initiator. STag 0 is refused by cxgb4. */
+static void cut_rtr_locked(struct iw_qp *qp)
+{
+    static const struct rdmap_read_request nothing = {.sink_stag = 1, .source_stag = 1};
+    uint8_t hdr[RDMAP_READ_REQUEST_HDR];
+    struct iwc_msg m = {.opcode = RDMAP_WRITE, .stag = 1};
+    if (qp->rtr == MPA_RTR_READ) {
+        rdmap_read_request_encode(hdr, &nothing);
+        m = (struct iwc_msg){
+            .opcode = RDMAP_READ_REQUEST, .hdr = hdr, .hdr_len = RDMAP_READ_REQUEST_HDR};
+        iw_rtr_sent_locked(qp);
+    }
+    iwc_tx_cut(&qp->tx, qp->batch, &m);
+    qp->rtr = 0;
+}
+
+enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
+{
+    bool whole = true;
+    if (qp->rtr)
+        cut_rtr_locked(qp);
+    while (whole) {
+        if (qp->error) {
+            if (qp->term_queued)
+                cut_terminate_locked(qp);
+            return IW_OK;
+        }
+        bool wr = wr_may_go(qp);
+        bool response = qp->irq_cut != qp->ird.tail;
+        if (!wr && !response)
+            return IW_OK;
+        bool begun = wr && qp->sq.ring[qp->sq.cut & qp->sq.mask].begun;
+        bool answer = response && !begun && (qp->irq_turn || !wr || iw_answer_begun(qp));
+        enum iw_err err = answer ? iw_answer_cut_locked(qp, &whole) : cut_wr_locked(qp, &whole);
+        if (err)
+            return err;
+        qp->irq_turn = !answer;
+    }
+    return IW_OK;
+}
+
+enum iw_err iw_qp_revalidate_locked(struct iw_qp *qp)
+{
+    struct iovec iov[IW_MAX_SGE];
+    struct iwc_msg m;
+    for (uint32_t i = qp->sq.head; i != qp->sq.tail && i != qp->sq.cut + 1; i++) {
+        struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+        if (i == qp->sq.cut && !e->begun)
+            break;
+        if (iw_sqe_is_request(e) || iw_sqe_is_local(e) ||
+            (e->end_pos && e->end_pos <= qp->tx.sent_pos))
+            continue;
+        enum iw_err err = gather_locked(qp, i, &m, iov);
+        if (err) {
+            e->status = iw_err_info(err)->status;
+            return err;
+        }
+    }
+    return iw_answer_revalidate_locked(qp);
+}

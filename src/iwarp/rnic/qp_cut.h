@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between qp_tx.c and qp_cut.c: messages become FPDUs in qp->batch. Locks: sq_lock. */
+#ifndef ANYWARP_RNIC_QP_CUT_H
+#define ANYWARP_RNIC_QP_CUT_H
+
+#include "rnic/qp.h"
+
+/**
+ * Fills the batch: a Terminate alone; else the message that is begun; else responses and work
+ * requests in turn, so that neither starves the other.
+ * @return IW_OK, or why the work request at sq.cut cannot be sent; what was cut before it stays
+ */
+enum iw_err iw_qp_fill_locked(struct iw_qp *qp);
+
+/**
+ * What an unsent batch points to must still be registered (design: keys at transmission).
+ * @return IW_OK, or why a work request that is cut can no longer be sent
+ */
+enum iw_err iw_qp_revalidate_locked(struct iw_qp *qp);
+
+#endif
