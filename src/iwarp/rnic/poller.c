@@ -171,9 +171,10 @@ void iw_engine_arm(struct iw_poller *p)
         return;
     if (p)
         put(&p->run, 0);
-    iw_dirty_run();
     put(&iw_engine.polls, 0);
-    if (atomic_load(&iw_engine.leased) && atomic_exchange(&iw_engine.leased, false))
+    bool leased = atomic_load(&iw_engine.leased) && atomic_exchange(&iw_engine.leased, false);
+    iw_dirty_run(); /* without a lease nothing waits any more */
+    if (leased)
         iw_engine_kick();
     iw_adopted_put_back(NULL);
 }

@@ -7,7 +7,7 @@
  * Sends into receives and held early ones, qp_read.c reads and atomics we ask for, qp_answer.c the
  * peer's, qp_held.c early messages, place.c memory, mw.c windows, qp_fail.c errors and flush,
  * qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and detach
- * of the stream, qp_overrun.c the end of a CQ, turn.c how much a QP sends at a stretch.
+ * of the stream, qp_overrun.c the end of a CQ, turn.c how much a QP sends at a stretch, cork.c what waits for more.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
@@ -176,6 +176,14 @@ struct iw_depth {
     uint32_t head, tail; /* free-running */
 };
 
+/** A one-way stream of small messages; see cork.h. */
+struct iw_cork {
+    bool on;             /* there is one, as far as the last poll knew */
+    uint64_t quiet_from; /* sent_pos at which the peer was heard last, or messages were few */
+    uint64_t since;      /* iw_now() of the first message that is corked */
+    uint64_t copied_pos; /* up to this cut_pos messages are done, though they may be unsent */
+};
+
 /* ---- the QP ---- */
 
 enum iw_qp_news {
@@ -219,6 +227,7 @@ struct iw_qp {
     struct iwc_batch *batch; /* only while something is unsent */
     uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
     uint64_t alone_from;     /* sent_pos since which no other QP has moved bytes; see turn.h */
+    struct iw_cork cork;
     uint64_t unflushed;      /* weight of what was posted since the last transmission */
     uint32_t passes;         /* of the CQs, when something was posted or transmitted last */
     atomic_bool heard;       /* bytes came in since something was posted; a hint */

@@ -3,12 +3,24 @@
 #include "rnic/qp_cut.h"
 
 #include "rnic/mw.h"
+#include "rnic/pool.h"
 #include "rnic/qp_answer.h"
 #include "rnic/qp_explain.h"
 #include "rnic/qp_read.h"
 #include "rnic/sq.h"
 
 #include <string.h>
+
+bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit)
+{
+    assert_held(&qp->sq_lock);
+    if (qp->batch)
+        return true;
+    qp->batch = iw_pool_get(IW_POOL_BATCH);
+    if (qp->batch)
+        iwc_batch_init(qp->batch, limit);
+    return qp->batch != NULL;
+}
 
 /** Resolves the payload of a Send or Write. @return IW_OK or LOCAL_PROT */
 static enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, struct iovec *iov)
@@ -164,6 +176,21 @@ static bool wr_may_go(const struct iw_qp *qp)
     if (iw_sqe_is_local(e))
         return qp->tx.sent_pos == qp->tx.cut_pos;
     return !iw_sqe_is_request(e) || flying < qp->ord.limit || qp->ord.limit == 0;
+}
+
+static bool is_small(const struct iw_sqe *e)
+{
+    return !iw_sqe_is_request(e) && !iw_sqe_is_local(e) && e->len < IWC_GATHER_MIN;
+}
+
+bool iw_qp_cut_small_locked(struct iw_qp *qp, size_t most)
+{
+    bool whole = true;
+    while (whole && qp->batch->unsent < most && wr_may_go(qp) &&
+           is_small(&qp->sq.ring[qp->sq.cut & qp->sq.mask]))
+        if (cut_wr_locked(qp, &whole))
+            return false;
+    return whole && qp->sq.cut == qp->sq.tail && qp->batch->unsent < most;
 }
 
 static void cut_terminate_locked(struct iw_qp *qp)

@@ -5,6 +5,17 @@
 
 #include "rnic/qp.h"
 
+/** Makes sure of a batch; @p limit is that of a new one. @return false without memory */
+bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit);
+
+/**
+ * Cuts Sends and Writes that may go now and are short enough to be copied, until the batch has
+ * @p most bytes.
+ * @return whether they were all that is posted, and the batch has fewer; what is left, the one at
+ *         fault among it, is for iw_qp_fill_locked()
+ */
+bool iw_qp_cut_small_locked(struct iw_qp *qp, size_t most);
+
 /**
  * Fills the batch: a Terminate alone; else the message that is begun; else responses and work
  * requests in turn, so that neither starves the other.

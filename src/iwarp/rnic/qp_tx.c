@@ -65,7 +65,7 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
     if (!qp->linked || qp->tx_hold)
         return;
     enum iw_err err = IW_OK;
-    bool kept = qp->batch != NULL, more = false;
+    bool kept = qp->tx_blocked, more = false;
     uint64_t before = qp->tx.sent_pos;
     size_t turn = iw_turn_bytes_locked(qp);
     int r = 0;
@@ -75,12 +75,11 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             iw_dirty_again(&qp->dirty);
             break;
         }
-        if (!qp->batch && !(qp->batch = iw_pool_get(IW_POOL_BATCH))) {
+        if (!iw_qp_batch_locked(qp, turn)) {
             iw_dirty_push(&qp->dirty);
             return;
         }
         if (!kept) {
-            iwc_batch_init(qp->batch, turn);
             check_mss_locked(qp);
             err = iw_qp_fill_locked(qp);
         } else if (qp->batch->gathered) {

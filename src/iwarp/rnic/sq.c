@@ -3,6 +3,7 @@
 #include "rnic/sq.h"
 
 #include "common/usdt.h"
+#include "rnic/cork.h"
 #include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
@@ -200,15 +201,26 @@ static uint32_t passes(const struct iw_qp *qp)
     return n;
 }
 
+/** Whether a program polls, and does not wait for events of the QP's CQs. */
+static bool is_polled(const struct iw_qp *qp)
+{
+    return iw_engine_leased() && !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
+           !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
+}
+
 void iw_sq_run_dirty(struct iw_dirty *d)
 {
     struct iw_qp *qp = container_of(d, struct iw_qp, dirty);
     struct iw_wakes w = {0};
     lock_get(&qp->sq_lock);
-    iw_qp_transmit_locked(qp, &w);
+    bool corked = is_polled(qp) && iw_cork_locked(qp, &w);
+    if (!corked)
+        iw_qp_transmit_locked(qp, &w);
     qp->passes = passes(qp);
     bool settle = qp->error && !qp->flushed;
     lock_put(&qp->sq_lock);
+    if (corked)
+        iw_dirty_again(&qp->dirty);
     if (settle)
         iw_qp_settle(qp, &w);
     iw_wakes_fire(&w);
@@ -223,13 +235,13 @@ static bool may_wait_locked(struct iw_qp *qp)
     uint32_t before = qp->passes;
     bool heard = atomic_load_explicit(&qp->heard, memory_order_relaxed);
     assert_held(&qp->sq_lock);
-    if (heard)
+    if (heard) {
         atomic_store_explicit(&qp->heard, false, memory_order_relaxed);
+        iw_cork_pull_locked(qp);
+    }
     qp->passes = passes(qp);
-    return !heard && qp->passes == before && iw_engine_leased() &&
-           qp->unflushed < iw_turn_bytes_locked(qp) &&
-           !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
-           !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
+    return !heard && qp->passes == before && qp->unflushed < iw_turn_bytes_locked(qp) &&
+           is_polled(qp);
 }
 
 /** Whether every one of the list can be posted. */
@@ -271,13 +283,15 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
         later = true;
     else
         iw_qp_transmit_locked(qp, &wakes);
-    bool settle = qp->error && !qp->flushed;
+    bool settle = qp->error && !qp->flushed, stream = qp->cork.on;
     lock_put(&qp->sq_lock);
 
-    if (later)
-        iw_dirty_push(&qp->dirty);
-    else
+    if (!later)
         iw_engine_sent();
+    else if (stream)
+        iw_dirty_again(&qp->dirty);
+    else
+        iw_dirty_push(&qp->dirty);
     if (settle)
         iw_qp_settle(qp, &wakes);
     iw_wakes_fire(&wakes);
@@ -331,19 +345,11 @@ static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_w
     iw_cq_add(qp->send_cq, &cqe, w);
 }
 
-bool iw_sqe_is_request(const struct iw_sqe *e)
-{
-    return e->opcode == IBV_WR_RDMA_READ || verbs[e->opcode].atomic;
-}
-
-bool iw_sqe_is_local(const struct iw_sqe *e)
-{
-    return verbs[e->opcode].local;
-}
-
 static bool done(const struct iw_qp *qp, const struct iw_sqe *e)
 {
-    return iw_sqe_is_request(e) ? e->answered : qp->tx.sent_pos >= e->end_pos;
+    if (iw_sqe_is_request(e))
+        return e->answered;
+    return qp->tx.sent_pos >= e->end_pos || qp->cork.copied_pos >= e->end_pos;
 }
 
 void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)

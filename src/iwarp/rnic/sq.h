@@ -13,14 +13,8 @@ void iw_sq_fini(struct iw_sq *sq);
 /** The completion opcode of a work request. */
 enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e);
 
-/** Whether it waits for a response: a read or an atomic. */
-bool iw_sqe_is_request(const struct iw_sqe *e);
-
-/** Transmits what waited for a poll: run() of qp->dirty. */
+/** Transmits what waited for a poll, or corks it: run() of qp->dirty. */
 void iw_sq_run_dirty(struct iw_dirty *d);
-
-/** Whether it puts nothing on the wire: a local invalidate or a bind. */
-bool iw_sqe_is_local(const struct iw_sqe *e);
 
 /**
  * Completes, in posting order, what is done (RFC 5040 rule 15: also behind outstanding reads); with
@@ -30,6 +24,19 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w);
 
 /** Completes everything left: the work request at fault with its status, the others flushed. */
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** Whether it waits for a response: a read or an atomic. */
+static inline bool iw_sqe_is_request(const struct iw_sqe *e)
+{
+    return e->opcode == IBV_WR_RDMA_READ || e->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+           e->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/** Whether it puts nothing on the wire: a local invalidate or a bind. */
+static inline bool iw_sqe_is_local(const struct iw_sqe *e)
+{
+    return e->opcode == IBV_WR_LOCAL_INV || e->opcode == IBV_WR_BIND_MW;
+}
 
 static inline struct ibv_sge *iw_sq_sge(struct iw_sq *sq, uint32_t i)
 {
