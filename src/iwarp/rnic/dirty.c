@@ -17,7 +17,7 @@ bool iw_dirty_any(void)
 /** @return false if it is there already */
 static bool add(struct iw_dirty *d)
 {
-    if (atomic_exchange_explicit(&d->queued, true, memory_order_acq_rel))
+    if (atomic_load(&d->queued) || atomic_exchange_explicit(&d->queued, true, memory_order_acq_rel))
         return false;
     struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed);
     do

@@ -95,7 +95,10 @@ struct iw_dirty {
     void (*run)(struct iw_dirty *d);
 };
 
-/** Queues; nothing if it is queued already. The engine runs it within 200 us if no pass does. */
+/**
+ * Queues; nothing if it is queued already: what there is to do has to stand under a lock that run()
+ * takes, or in a sequentially consistent store. The engine runs it within 200 us if no pass does.
+ */
 void iw_dirty_push(struct iw_dirty *d);
 /** The same for the rest of what a pass has begun, within 2 ms: a stream costs no looks. */
 void iw_dirty_again(struct iw_dirty *d);
