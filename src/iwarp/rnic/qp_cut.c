@@ -127,7 +127,8 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
     struct iovec iov[IW_MAX_SGE];
     uint8_t hdr[RDMAP_ATOMIC_REQUEST_HDR];
     struct iwc_msg m = {.cut = e->cut, .begun = e->begun};
-    bool local = iw_sqe_is_local(e);
+    bool local = iw_sqe_is_local(e),
+         immediate_follows = e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage;
 
     *whole = true;
     enum iw_err err = local ? run_locked(qp, e) : describe_locked(qp, i, &m, iov, hdr);
@@ -144,7 +145,7 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
     if (!*whole)
         return IW_OK;
     e->end_pos = qp->tx.cut_pos;
-    if (e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage) {
+    if (immediate_follows) {
         e->stage = 1;
         e->cut = 0;
         e->begun = false;
