@@ -110,6 +110,8 @@ struct iw_poller {
     _Atomic uint64_t hot;    /* the source that had something at the last poll */
     _Atomic uint32_t tries;  /* of it that are left, 0: none is hot */
     _Atomic uint32_t streak; /* polls at which it had something */
+    _Atomic uint32_t runs;   /* of it; free-running */
+    _Atomic uint64_t rest;   /* iw_now() before which it is left alone */
     _Atomic uint32_t passes; /* that empty polls made; free-running */
     _Atomic uint32_t idle;   /* passes since a source was ready, of those that looked at all */
     _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */

@@ -7,7 +7,9 @@
 #define PASS_EVENTS 32
 #define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
-#define HOT_ONLY    16   /* passes, of which one looks at all sources */
+#define HOT_ONLY    16   /* runs of it, of which one looks at all sources */
+#define HOT_REST_NS 300  /* after a run without a byte: a look takes the lock that a packet needs  \
+                          */
 #define ADOPT_AFTER 256  /* polls at which it had something, and no other */
 #define IDLE_PASSES 1024 /* without a ready source, then only some look */
 #define IDLE_LOOKS  4    /* one of so many */
@@ -57,14 +59,17 @@ static void set_hot(struct iw_poller *p, uint64_t key, uint32_t tries)
 }
 
 /** Runs the source that had something at the last poll. @return whether the others may wait */
-static bool run_hot(struct iw_poller *p, uint32_t turn, bool *moved)
+static bool run_hot(struct iw_poller *p, bool *moved)
 {
-    uint32_t tries = get(&p->tries);
+    uint32_t tries = get(&p->tries), runs = get(&p->runs);
     uint64_t hot = atomic_load_explicit(&p->hot, memory_order_relaxed);
     *moved = false;
     if (tries == 0)
         return false;
+    if (tries < HOT_TRIES && iw_now() < atomic_load_explicit(&p->rest, memory_order_relaxed))
+        return true;
     *moved = iw_source_run(hot, 0);
+    put(&p->runs, runs + 1);
     iw_adopted_note(p);
     if (*moved) {
         uint32_t streak = get(&p->streak) + 1;
@@ -74,10 +79,11 @@ static bool run_hot(struct iw_poller *p, uint32_t turn, bool *moved)
             iw_adopt(p, hot);
     } else if (tries > 1) {
         put(&p->tries, tries - 1);
+        atomic_store_explicit(&p->rest, iw_now() + HOT_REST_NS, memory_order_relaxed);
     } else {
         set_hot(p, hot, 0);
     }
-    return turn % HOT_ONLY;
+    return runs % HOT_ONLY;
 }
 
 /** A source is hot that alone was ready. */
@@ -114,7 +120,7 @@ bool iw_engine_progress(struct iw_poller *p)
     put(&p->passes, turn);
     if (iw_dirty_run())
         iw_engine_sent();
-    if (run_hot(p, turn, &moved))
+    if (run_hot(p, &moved))
         return moved;
     if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
         return moved;
