@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the steady data path costs: one system call sends a list, one sends a burst, and no message
- * allocates. The system calls of the libraries go through libc's syscall(), which this program
- * stands in for, as it does for malloc().
+ * allocates. This program stands in for malloc().
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
@@ -13,15 +12,14 @@ int main(void)
 
 #else
 
+#include "calls.h"
 #include "pair.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -33,45 +31,10 @@ int main(void)
 #define BULK        16
 #define WARM_UP     100
 #define THREADS_OWN 16 /* buffers that a thread takes when it does some of the work */
-#define IS_NOT_OK   ((unsigned long)-4096)
 
 #define STANDS_IN __attribute__((visibility("default")))
 
-static atomic_uint sends, epoll_changes, allocations;
-
-/** As libc's: six arguments, -1 and errno. */
-STANDS_IN long syscall(long number, ...)
-{
-    va_list ap;
-    long a[6];
-    va_start(ap, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(ap, long);
-    va_end(ap);
-    atomic_fetch_add(&sends, number == SYS_sendmsg || number == SYS_sendto);
-    atomic_fetch_add(&epoll_changes, number == SYS_epoll_ctl);
-#if defined(__x86_64__)
-    register long r10 __asm__("r10") = a[3], r8 __asm__("r8") = a[4], r9 __asm__("r9") = a[5];
-    long r;
-    __asm__ volatile("syscall"
-                     : "=a"(r)
-                     : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-#elif defined(__aarch64__)
-    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a[0], x1 __asm__("x1") = a[1],
-                     x2 __asm__("x2") = a[2], x3 __asm__("x3") = a[3], x4 __asm__("x4") = a[4],
-                     x5 __asm__("x5") = a[5];
-    __asm__ volatile("svc 0"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                     : "memory");
-    long r = x0;
-#endif
-    if ((unsigned long)r <= IS_NOT_OK)
-        return r;
-    errno = (int)-r;
-    return -1;
-}
+static atomic_uint allocations;
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
@@ -104,12 +67,12 @@ static void ping_pong(void **state)
     pair_open(&p, &(struct pair_conf){.send_wr = WRS, .recv_wr = WRS});
     for (int i = 0; i < WARM_UP; i++)
         i % 2 ? ping(&p.a, &p.b, i) : ping(&p.b, &p.a, i);
-    unsigned sent = sends, changed = epoll_changes, allocated = allocations;
+    unsigned sent = calls_sends, changed = calls_epoll_changes, allocated = allocations;
     for (int i = 0; i < PINGS; i++)
         i % 2 ? ping(&p.a, &p.b, i) : ping(&p.b, &p.a, i);
-    assert_int_equal(sends - sent, PINGS);
+    assert_int_equal(calls_sends - sent, PINGS);
     assert_true(allocations - allocated < THREADS_OWN);
-    assert_true(epoll_changes - changed < PINGS / 4); /* the engine's, at leases */
+    assert_true(calls_epoll_changes - changed < PINGS / 4); /* the engine's, at leases */
     pair_close(&p, 1);
 }
 
@@ -141,10 +104,10 @@ static void lists(void **state)
     (void)state;
     pair_open(&p, &(struct pair_conf){.send_wr = WRS, .recv_wr = WRS});
     for (int i = 0; i < WARM_UP; i++) {
-        unsigned sent = sends, allocated = allocations;
+        unsigned sent = calls_sends, allocated = allocations;
         post_writes(&p, LIST, LIST, 64);
         complete(&p, LIST);
-        assert_int_equal(sends - sent, 1);
+        assert_int_equal(calls_sends - sent, 1);
         assert_true(allocations - allocated < THREADS_OWN);
     }
     pair_close(&p, 1);
@@ -158,10 +121,10 @@ static void bursts(void **state)
     (void)state;
     pair_open(&p, &(struct pair_conf){.send_wr = WRS, .recv_wr = WRS});
     do {
-        sent = sends;
+        sent = calls_sends;
         post_writes(&p, BURST, 1, 64);
         complete(&p, BURST);
-    } while (sends - sent > 2 && ++tries < TRIES);
+    } while (calls_sends - sent > 2 && ++tries < TRIES);
     assert_true(tries < TRIES);
     pair_close(&p, 1);
 }
