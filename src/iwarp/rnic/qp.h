@@ -3,11 +3,12 @@
  * The queue pair: its two queues, the reads in flight each way, and the iWARP stream it runs on.
  *
  * Files: qp.c life and numbers, qp_state.c the ibv state table, qp_modify.c what its transitions
- * do, sq.c posting, qp_cut.c messages into FPDUs, qp_tx.c transmission, qp_rx.c reception (the upcalls of conn/rx.h), qp_recv.c
- * Sends into receives and held early ones, qp_read.c reads and atomics we ask for, qp_answer.c the
- * peer's, qp_held.c early messages, place.c memory, mw.c windows, qp_fail.c errors and flush,
- * qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and detach
- * of the stream, qp_overrun.c the end of a CQ, turn.c how much a QP sends at a stretch, cork.c what waits for more.
+ * do, sq.c posting, qp_cut.c messages into FPDUs, qp_tx.c transmission, qp_rx.c reception (the
+ * upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones, qp_read.c reads and
+ * atomics we ask for, qp_answer.c the peer's, qp_held.c early messages, place.c memory, mw.c
+ * windows, qp_fail.c errors and flush, qp_explain.c what the log says of them, rq.c receive queues,
+ * qp_link.c attach, close and detach of the stream, qp_overrun.c the end of a CQ, turn.c how much a
+ * QP sends at a stretch, cork.c what waits for more.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
