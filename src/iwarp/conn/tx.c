@@ -66,7 +66,7 @@ static unsigned count_pieces(struct cursor c, uint32_t len)
 }
 
 /** Writes length field, DDP header and RDMAP header; returns their size. */
-static uint32_t put_head(uint8_t *p, const struct iwc_tx *tx, const struct segment *s)
+static inline uint32_t put_head(uint8_t *p, const struct iwc_tx *tx, const struct segment *s)
 {
     const struct iwc_msg *m = s->m;
     const struct rdmap_op *op = &rdmap_ops[m->opcode];

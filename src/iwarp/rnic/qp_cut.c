@@ -23,7 +23,8 @@ bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit)
 }
 
 /** Resolves the payload of a Send or Write. @return IW_OK or LOCAL_PROT */
-static enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, struct iovec *iov)
+static inline enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m,
+                                        struct iovec *iov)
 {
     struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
     m->iov = iov;
@@ -162,7 +163,7 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
  * what is cut and unsent holds local operations, which may take away the memory it is gathered
  * from.
  */
-static bool wr_may_go(const struct iw_qp *qp)
+static inline bool wr_may_go(const struct iw_qp *qp)
 {
     bool draining = qp->state == IBV_QPS_SQD;
     if (qp->sq.cut == (draining ? qp->sq.drain : qp->sq.tail) ||

@@ -60,7 +60,7 @@ static const struct {
  * is void, and nobody has been told of the new one yet.
  * @return false if that is so, or if the grant is not of @p stag
  */
-static bool grant_of(const struct iw_region *r, uint32_t stag, struct iw_grant *g)
+static inline bool grant_of(const struct iw_region *r, uint32_t stag, struct iw_grant *g)
 {
     unsigned before = atomic_load_explicit(&r->changes, memory_order_acquire);
     g->stag = __atomic_load_n(&r->grant.stag, __ATOMIC_ACQUIRE);
@@ -74,8 +74,8 @@ static bool grant_of(const struct iw_region *r, uint32_t stag, struct iw_grant *
 }
 
 /** @p qp is NULL for ibv_advise_mr(), which holds pd->lock instead of a QP lock. */
-static enum refusal look(uint32_t stag, const struct iw_pd *pd, const struct iw_qp *qp,
-                         enum iw_use use, uint64_t to, uint64_t len, uint8_t **ptr)
+static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const struct iw_qp *qp,
+                                enum iw_use use, uint64_t to, uint64_t len, uint8_t **ptr)
 {
     struct iw_region *r;
     struct iw_grant g;

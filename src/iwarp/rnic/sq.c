@@ -94,8 +94,8 @@ static int check_local(const struct iw_qp *qp, const struct ibv_send_wr *wr, enu
 }
 
 /** @param type  of the windows that may be bound */
-static int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type,
-                 uint64_t *len)
+static inline int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type,
+                        uint64_t *len)
 {
     const struct iw_sq *sq = &qp->sq;
     if ((unsigned)wr->opcode >= VERBS)

@@ -32,7 +32,7 @@ static struct iw_stag_slot *_Atomic *bucket_of(uint32_t stag)
 }
 
 /** The slot whose STag is @p stag in all but the lowest @p ignored bits. */
-static struct iw_stag_slot *find(uint32_t stag, unsigned ignored)
+static inline struct iw_stag_slot *find(uint32_t stag, unsigned ignored)
 {
     struct iw_stag_slot *s = atomic_load_explicit(bucket_of(stag), memory_order_acquire);
     while (s && (atomic_load_explicit(&s->stag, memory_order_acquire) ^ stag) >> ignored)
@@ -40,8 +40,8 @@ static struct iw_stag_slot *find(uint32_t stag, unsigned ignored)
     return s;
 }
 
-static enum iw_stag_found look(uint32_t stag, unsigned ignored, const struct iw_pd *pd,
-                               struct iw_region **r)
+static inline enum iw_stag_found look(uint32_t stag, unsigned ignored, const struct iw_pd *pd,
+                                      struct iw_region **r)
 {
     struct iw_stag_slot *s = stag >> KEY_BITS ? find(stag, ignored) : NULL;
     if (!s)
