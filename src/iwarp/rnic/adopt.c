@@ -4,17 +4,22 @@
  * packet is a twelfth of a ping-pong; so whoever adopts it has to run it, poll by poll.
  *
  * One source of the process is adopted at most. A lease is needed: the thread looks whether the
- * source is still run, and puts it back if not. Locks: adopted.lock, then that of the slot.
+ * source is still run, and puts it back if not. That takes memory, and one of the watches that a
+ * user may have (max_user_watches): while there is none, the thread runs the source on a timer.
+ * Locks: adopted.lock, then that of the slot.
  */
 #include "rnic/engine_internal.h"
 
 #include "common/lock.h"
 
+#define AGAIN_MS 1
+
 static struct {
-    struct lock lock;     /* of changes from none to one and back */
-    _Atomic uint64_t key; /* of the source; 0: none */
-    struct iw_poller *_Atomic by;
-    atomic_bool run; /* by its poller since the last look */
+    struct lock lock;             /* of changes from none to one and back */
+    _Atomic uint64_t key;         /* of the source; 0: none */
+    struct iw_poller *_Atomic by; /* NULL: it could not be put back */
+    atomic_bool run;              /* by its poller since the last look */
+    struct iw_timer again;
 } adopted = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
 
 void iw_adopt(struct iw_poller *p, uint64_t key)
@@ -38,14 +43,24 @@ void iw_adopted_note(const struct iw_poller *p)
         atomic_store_explicit(&adopted.run, true, memory_order_relaxed);
 }
 
+static void again(struct iw_timer *t)
+{
+    (void)t;
+    iw_source_run(atomic_load(&adopted.key), EPOLLIN | EPOLLOUT);
+    iw_adopted_put_back(NULL);
+}
+
 static void put_back(void)
 {
     lock_get(&adopted.lock);
-    uint64_t key = atomic_exchange(&adopted.key, 0);
+    uint64_t key = atomic_load(&adopted.key);
+    bool back = !key || iw_source_put_back(key);
     atomic_store(&adopted.by, NULL);
-    if (key)
-        iw_source_put_back(key);
+    if (back)
+        atomic_store(&adopted.key, 0);
     lock_put(&adopted.lock);
+    if (!back)
+        iw_timer_set(&adopted.again, AGAIN_MS, again);
 }
 
 void iw_adopted_put_back(const struct iw_poller *by)

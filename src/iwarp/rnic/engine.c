@@ -207,8 +207,9 @@ static int engine_make_locked(void)
     }
     if (!r) {
         iw_engine.watched = true;
-        iw_sources_restore(); /* what a child of fork() inherited */
-        r = thread_start();
+        r = iw_sources_restore(); /* what a child of fork() inherited */
+        if (!r)
+            r = thread_start();
     }
     if (r)
         close_descriptors_locked();

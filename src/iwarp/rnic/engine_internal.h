@@ -76,7 +76,8 @@ bool iw_source_run(uint64_t key, uint32_t events);
  * @return false if it is gone, or waits for more than input
  */
 bool iw_source_take_out(uint64_t key);
-void iw_source_put_back(uint64_t key);
+/** @return false if epoll has no room for it: it stays out, and left to who calls this */
+bool iw_source_put_back(uint64_t key);
 
 /** The poller @p p takes the source out of the epoll set if it can, and runs it at each pass. */
 void iw_adopt(struct iw_poller *p, uint64_t key);
@@ -86,7 +87,7 @@ void iw_adopted_note(const struct iw_poller *p);
 void iw_adopted_put_back(const struct iw_poller *by);
 /** Puts it back unless it was run since the last call. */
 void iw_adopted_look(void);
-/** It is in the epoll set again, or nowhere. */
+/** It is taken out of the table. */
 void iw_adopted_gone(uint64_t key);
 
 /** Whether there is dirty work; a hint. */
@@ -105,8 +106,8 @@ bool iw_engine_frozen(void);
 /** Frozen: waits until no ready() runs, or no fire(). */
 void iw_sources_wait(void);
 void iw_timers_wait(void);
-/** Puts every source into a new epoll set. */
-void iw_sources_restore(void);
+/** Puts every source into a new epoll set. @return 0 or a positive errno: then not all are in */
+int iw_sources_restore(void);
 
 /** What the modules do about fork(); see atfork.h. A child has no epoll sets. */
 void iw_adopted_fork(enum fork_step step);

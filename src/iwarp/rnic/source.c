@@ -139,15 +139,6 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     return -r;
 }
 
-/** The source is in the epoll set again, or nowhere: whoever had adopted it has it no more. */
-static void back_locked(struct slot *slot, uint64_t key)
-{
-    assert_held(&slot->lock);
-    if (slot->out)
-        iw_adopted_gone(key);
-    slot->out = false;
-}
-
 void iw_source_want(struct iw_source *s, uint32_t events)
 {
     uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
@@ -155,13 +146,16 @@ void iw_source_want(struct iw_source *s, uint32_t events)
         return;
     struct slot *slot = slot_at(i);
     lock_get(&slot->lock);
-    if (slot->source == s) {
+    bool has = slot->source == s, out = slot->out;
+    if (has) {
         __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
         struct epoll_event ev = slot_event(i, events);
-        sys_epoll_ctl(iw_engine_sockets(), slot->out ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, s->fd, &ev);
-        back_locked(slot, ev.data.u64);
+        if (!out)
+            sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_MOD, s->fd, &ev);
     }
     lock_put(&slot->lock);
+    if (has && out)
+        iw_adopted_put_back(NULL);
 }
 
 static bool has_locked(const struct slot *slot, uint64_t key)
@@ -184,21 +178,22 @@ bool iw_source_take_out(uint64_t key)
     return can;
 }
 
-static void put_in_locked(struct slot *slot, uint32_t i)
+static int put_in_locked(struct slot *slot, uint32_t i)
 {
     assert_held(&slot->lock);
     struct epoll_event ev = slot_event(i, slot->source->events);
-    sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
-    slot->out = false;
+    int r = (int)-sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
+    slot->out = r != 0;
+    return r;
 }
 
-void iw_source_put_back(uint64_t key)
+bool iw_source_put_back(uint64_t key)
 {
     struct slot *slot = slot_at((uint32_t)key);
     lock_get(&slot->lock);
-    if (has_locked(slot, key) && slot->out)
-        put_in_locked(slot, (uint32_t)key);
+    bool out = has_locked(slot, key) && slot->out && put_in_locked(slot, (uint32_t)key);
     lock_put(&slot->lock);
+    return !out;
 }
 
 static void wait_unpinned(struct slot *slot, uint32_t i)
@@ -216,9 +211,11 @@ void iw_source_del(struct iw_source *s)
         return;
     struct slot *slot = slot_at(i);
     lock_get(&slot->lock);
-    if (!slot->out)
+    if (slot->out)
+        iw_adopted_gone(slot_event(i, 0).data.u64);
+    else
         sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
-    back_locked(slot, slot_event(i, 0).data.u64);
+    slot->out = false;
     atomic_fetch_add(&slot->word, GENERATION);
     wait_unpinned(slot, i);
     slot->source = NULL;
@@ -293,17 +290,19 @@ void iw_sources_wait(void)
     }
 }
 
-void iw_sources_restore(void)
+int iw_sources_restore(void)
 {
+    int r = 0;
     lock_get(&table.lock);
-    for (uint32_t i = 1; i < table.used; i++) {
+    for (uint32_t i = 1; i < table.used && !r; i++) {
         struct slot *slot = slot_at(i);
         lock_get(&slot->lock);
         if (slot->source)
-            put_in_locked(slot, i);
+            r = put_in_locked(slot, i);
         lock_put(&slot->lock);
     }
     lock_put(&table.lock);
+    return r;
 }
 
 void iw_source_fork(enum fork_step step)
