@@ -84,7 +84,7 @@ bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to)
 
 static void raise_ended(struct iw_cm *cm)
 {
-    iw_cm_raise(cm, cm, &cm->ended, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
+    iw_cm_raise(cm, &cm->ended, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
 }
 
 static uint8_t depth8(uint16_t d)
@@ -104,7 +104,7 @@ void iw_cm_established(struct iw_cm *cm)
         ev.private_data = n->peer.pd;
         ev.private_data_len = n->peer.pd_len;
     }
-    iw_cm_raise(cm, cm, &cm->outcome, &ev);
+    iw_cm_raise(cm, &cm->outcome, &ev);
     lock_get(&cm->lock);
     cm->told = true;
     bool end_waits = cm->end_waits, unwanted = cm->destroyed || cm->hang_up;

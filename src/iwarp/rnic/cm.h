@@ -6,9 +6,10 @@
  * exit(). The public face is iwcm.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
- * (until that is closed), events under way. cm.lock is the outermost lock of the project; no
- * handler, QP function or source removal is called with it held. Whoever moves the state owns the
- * step that follows: two threads never carry out the same one.
+ * (until that is closed), events under way. cm.lock is the outermost lock of the project, but for
+ * the one that keeps Requests in order (cm_listen.c); no handler, QP function or source removal is
+ * called with it held. Whoever moves the state owns the step that follows: two threads never carry
+ * out the same one.
  */
 #ifndef ANYWARP_RNIC_CM_H
 #define ANYWARP_RNIC_CM_H
@@ -129,13 +130,17 @@ extern struct lock_class iw_cm_locks;
 bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to);
 
 /**
- * Queues an event of @p subject for the handler of @p cm, and delivers what is queued. A
- * CONNECT_REQUEST that the handler does not take is destroyed.
+ * Queues an event of @p subject for the handler of @p cm, whose lock is held.
  * @param p      the place of this kind of event in subject
  * @param event  its private data is that of subject->nego
+ * @return false if nobody hears of events any more
  */
-void iw_cm_raise(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,
-                 const struct iw_cm_event *event);
+bool iw_cm_queue_locked(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,
+                        const struct iw_cm_event *event);
+/** Delivers what is queued. A CONNECT_REQUEST that the handler does not take is destroyed. */
+void iw_cm_deliver(struct iw_cm *cm);
+/** Queues and delivers an event of @p cm for its own handler. */
+void iw_cm_raise(struct iw_cm *cm, struct iw_cm_pending *p, const struct iw_cm_event *event);
 
 /** From now on nobody hears of events: drops those that are queued, waits for one being handled. */
 void iw_cm_forget_handler(struct iw_cm *cm);

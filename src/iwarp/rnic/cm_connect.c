@@ -35,7 +35,18 @@ static enum iw_cm_event_type outcome(int status)
     }
 }
 
-/** Begins the TCP connection, and watches it once it has begun. @return 0 or a negative errno */
+/** Whether TCP has connected: over loopback it has when connect() returns, but does not say so. */
+static bool is_there(const struct iw_cm *cm)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(peer);
+    return sys_getpeername(cm->fd, (struct sockaddr *)&peer, &len) == 0;
+}
+
+/**
+ * Begins the TCP connection, and watches it once it has begun.
+ * @return 1 if it is there already, 0 if not, or a negative errno
+ */
 static int begin_tcp(struct iw_cm *cm)
 {
     const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
@@ -47,8 +58,10 @@ static int begin_tcp(struct iw_cm *cm)
     }
     if (r && r != -EINPROGRESS)
         return r;
-    iw_cm_set_timer(cm, iw_conf()->connect_ms); /* before another thread can move on */
-    return iw_cm_watch(cm, EPOLLOUT);
+    int there = is_there(cm); /* now: another thread can move on, and close it */
+    iw_cm_set_timer(cm, iw_conf()->connect_ms);
+    r = iw_cm_watch(cm, EPOLLOUT);
+    return r ? r : there;
 }
 
 /** Ends the attempt in a state that the caller has moved to CLOSED; raises the outcome. */
@@ -64,7 +77,7 @@ static void finish(struct iw_cm *cm, int status)
     cm->reserved = NULL;
     if (qp)
         iw_qp_unreserve(qp, true);
-    iw_cm_raise(cm, cm, &cm->outcome, &ev);
+    iw_cm_raise(cm, &cm->outcome, &ev);
     iw_cm_release(cm, false);
 }
 
@@ -99,13 +112,15 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     if (cm->pd_len)
         memcpy(cm->pd, param->private_data, cm->pd_len);
     memcpy(&cm->dst, dst, iw_cm_addr_len(dst));
+    iw_cm_get(cm);
     r = begin_tcp(cm);
-    if (r == -ECONNREFUSED) { /* at once, as over loopback: an event all the same */
-        iw_cm_get(cm);
+    if (r > 0) /* Requests leave in the order in which the program asks for them */
+        iw_cm_connect_ready(cm);
+    else if (r == -ECONNREFUSED) /* at once, as over loopback: an event all the same */
         fail(cm, r);
-        iw_cm_put(cm);
-        r = 0;
-    }
+    iw_cm_put(cm);
+    if (r > 0 || r == -ECONNREFUSED)
+        return 0;
     if (r) {
         iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_BOUND);
         cm->nego = NULL;
@@ -204,10 +219,10 @@ static void retry(struct iw_cm *cm)
         r = begin_tcp(cm);
     lock_get(&cm->lock);
     bool abandoned = cm->abandoned;
-    cm->state = r || abandoned ? IW_CM_S_CLOSED : IW_CM_S_CONNECTING;
+    cm->state = r < 0 || abandoned ? IW_CM_S_CLOSED : IW_CM_S_CONNECTING;
     lock_put(&cm->lock);
-    if (r || abandoned)
-        finish(cm, r ? r : -ECONNABORTED);
+    if (r < 0 || abandoned)
+        finish(cm, r < 0 ? r : -ECONNABORTED);
 }
 
 /** Tells the peer why the agreement failed (RFC 6581 section 8). */

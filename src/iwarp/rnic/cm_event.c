@@ -43,21 +43,35 @@ static void deliver_locked(struct iw_cm *cm)
     pthread_cond_broadcast(&cm->idle);
 }
 
-void iw_cm_raise(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,
-                 const struct iw_cm_event *event)
+bool iw_cm_queue_locked(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,
+                        const struct iw_cm_event *event)
 {
+    assert_held(&cm->lock);
+    if (!cm->handler)
+        return false;
     iw_cm_get(subject);
     p->subject = subject;
     p->event = *event;
+    list_add_tail(&cm->events, &p->link);
+    return true;
+}
+
+void iw_cm_deliver(struct iw_cm *cm)
+{
     lock_get(&cm->lock);
-    bool wanted = cm->handler != NULL;
-    if (wanted) {
-        list_add_tail(&cm->events, &p->link);
-        deliver_locked(cm);
-    }
+    deliver_locked(cm);
     lock_put(&cm->lock);
-    if (!wanted)
-        event_done(p, false);
+}
+
+void iw_cm_raise(struct iw_cm *cm, struct iw_cm_pending *p, const struct iw_cm_event *event)
+{
+    lock_get(&cm->lock);
+    bool queued = iw_cm_queue_locked(cm, cm, p, event);
+    if (queued)
+        deliver_locked(cm);
+    lock_put(&cm->lock);
+    if (!queued && event->type == IW_CM_DISCONNECTED)
+        iw_cm_end_heard(cm);
 }
 
 void iw_cm_forget_handler(struct iw_cm *cm)

@@ -21,6 +21,13 @@
 #define REQUEST_MS      5000
 #define PAUSE_MS        100 /* out of descriptors: look again then */
 
+/*
+ * Programs pair connections by the order in which they were asked for: one thread at a time accepts
+ * a connection, or reads a Request and queues its event. Taken before cm.lock, by sources only, for
+ * which fork() waits. No child is ended under it: its source may be waiting here.
+ */
+static struct lock in_order = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
 int iw_cm_listen(struct iw_cm *cm, int backlog)
 {
     if (backlog <= 0)
@@ -110,10 +117,12 @@ void iw_cm_request_expired(struct iw_cm *cm)
 /**
  * Takes one connection. With too many half-open children the oldest makes room: had the newcomers
  * to go, whoever opens connections and says nothing would keep everybody out.
+ * @param leaves  a child that has to be ended, referenced, or NULL
  * @return false if no more can be accepted now
  */
-static bool accept_one(struct iw_cm *listener)
+static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
 {
+    assert_held(&in_order);
     long fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
         iw_log(IW_LOG_WARN, "listener pauses: no descriptor or memory for a new connection");
@@ -125,21 +134,15 @@ static bool accept_one(struct iw_cm *listener)
         return fd == -ECONNABORTED || fd == -EINTR;
     struct iw_cm *cm = iw_cm_new();
     struct mpa_nego *nego = malloc(sizeof(*nego));
-    struct iw_cm *oldest = NULL;
     lock_get(&listener->lock);
     bool wanted = cm && nego && listener->state == IW_CM_S_LISTEN;
     if (wanted) {
         if (listener->half_open >= HALF_OPEN_MAX)
-            oldest = oldest_locked(listener);
+            *leaves = oldest_locked(listener);
         listener->half_open++;
         list_add_tail(&listener->half_opens, &cm->child_link);
     }
     lock_put(&listener->lock);
-    if (oldest) {
-        iw_log(IW_LOG_WARN, "connection dropped: too many are half open, this one for longest");
-        drop_child(oldest);
-        iw_cm_put(oldest);
-    }
     if (!wanted) {
         if (!cm || !nego)
             iw_log(IW_LOG_WARN, "connection dropped: no memory");
@@ -173,6 +176,20 @@ static bool accept_one(struct iw_cm *listener)
     return true;
 }
 
+static bool accept_one(struct iw_cm *listener)
+{
+    struct iw_cm *oldest = NULL;
+    lock_get(&in_order);
+    bool more = accept_in_order(listener, &oldest);
+    lock_put(&in_order);
+    if (oldest) {
+        iw_log(IW_LOG_WARN, "connection dropped: too many are half open, this one for longest");
+        drop_child(oldest);
+        iw_cm_put(oldest);
+    }
+    return more;
+}
+
 void iw_cm_listen_ready(struct iw_cm *cm)
 {
     for (int i = 0; i < ACCEPTS_A_PASS; i++)
@@ -182,22 +199,6 @@ void iw_cm_listen_ready(struct iw_cm *cm)
 
 /* ---- Requests ---- */
 
-/** Moves a child, just in DECISION, to the undecided ones. @return false at the backlog's end */
-static bool take_backlog(struct iw_cm *cm)
-{
-    struct iw_cm *listener = cm->listener;
-    lock_get(&listener->lock);
-    bool room = listener->undecided < (unsigned)listener->backlog;
-    if (room) {
-        listener->undecided++;
-        listener->half_open--;
-        list_del(&cm->child_link);
-        cm->counted_undecided = true;
-    }
-    lock_put(&listener->lock);
-    return room;
-}
-
 /** A depth as the program sees it; a Request of revision 1 names none, so there is no limit but
  * ours. */
 static uint8_t depth_seen(const struct mpa_start *peer, uint16_t depth)
@@ -205,7 +206,11 @@ static uint8_t depth_seen(const struct mpa_start *peer, uint16_t depth)
     return peer->enhanced && depth < IW_MAX_DEPTH ? (uint8_t)depth : IW_MAX_DEPTH;
 }
 
-static void raise_request(struct iw_cm *cm)
+/**
+ * Moves a child, just in DECISION, to the undecided ones, and queues its CONNECT_REQUEST.
+ * @return the listener, referenced; NULL if nobody is there to decide, or the backlog is full
+ */
+static struct iw_cm *queue_request(struct iw_cm *cm)
 {
     const struct mpa_start *peer = &cm->nego->peer;
     struct iw_cm_event ev = {
@@ -218,18 +223,33 @@ static void raise_request(struct iw_cm *cm)
         .request = cm,
     };
     struct iw_cm *listener = cm->listener;
-    iw_cm_get(listener);
-    iw_cm_raise(listener, cm, &cm->asked, &ev);
-    iw_cm_put(listener);
+    assert_held(&in_order);
+    lock_get(&listener->lock);
+    bool room = listener->undecided < (unsigned)listener->backlog;
+    if (!room)
+        iw_log(IW_LOG_WARN, "connection refused: backlog is full");
+    bool queued = room && iw_cm_queue_locked(listener, cm, &cm->asked, &ev);
+    if (queued) {
+        iw_cm_get(listener);
+        listener->undecided++;
+        listener->half_open--;
+        list_del(&cm->child_link);
+        cm->counted_undecided = true;
+    }
+    lock_put(&listener->lock);
+    return queued ? listener : NULL;
 }
 
 void iw_cm_request_ready(struct iw_cm *cm)
 {
     struct mpa_nego *n = cm->nego;
+    struct iw_cm *listener = NULL;
     uint8_t buf[MPA_START_MAX];
+    lock_get(&in_order);
     lock_get(&cm->lock);
     if (cm->state != IW_CM_S_WAIT_REQUEST) {
         lock_put(&cm->lock);
+        lock_put(&in_order);
         return;
     }
     ssize_t r = cm->tcp.base.ops->recv(&cm->tcp.base, buf, sizeof(buf));
@@ -241,19 +261,23 @@ void iw_cm_request_ready(struct iw_cm *cm)
     if (state == MPA_NEGO_WAIT_DECISION)
         cm->state = IW_CM_S_DECISION;
     lock_put(&cm->lock);
-
-    if (state == MPA_NEGO_FAILED) {
-        if (r > 0)
-            iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
-        drop_child(cm);
-    } else if (state == MPA_NEGO_WAIT_DECISION && !take_backlog(cm)) {
-        iw_log(IW_LOG_WARN, "connection refused: backlog is full");
-        iw_cm_destroy(cm); /* with a Reply, so that it does not try revision 1 */
-    } else if (state == MPA_NEGO_WAIT_DECISION) {
+    if (state == MPA_NEGO_WAIT_DECISION) {
         iw_timer_cancel(&cm->timer);
         /* The peer may not send before the Reply: only its going away is of interest. */
         iw_source_want(&cm->source, EPOLLRDHUP);
-        raise_request(cm);
+        listener = queue_request(cm);
+    }
+    lock_put(&in_order);
+
+    if (listener) {
+        iw_cm_deliver(listener);
+        iw_cm_put(listener);
+    } else if (state == MPA_NEGO_WAIT_DECISION) {
+        iw_cm_destroy(cm); /* with a Reply, so that it does not try revision 1 */
+    } else if (state == MPA_NEGO_FAILED) {
+        if (r > 0)
+            iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
+        drop_child(cm);
     }
 }
 
