@@ -174,8 +174,10 @@ static void talk(uint8_t flags)
     }
     end_listen(&ends[1], &conf);
     end_connect(&ends[0], &conf);
-    while (end_step(&ends[0]) | end_step(&ends[1]))
-        ;
+    for (bool moved = true; moved;) {
+        moved = end_step(&ends[0]);
+        moved |= end_step(&ends[1]);
+    }
     for (int i = 0; i < 2; i++) {
         const uint8_t head[] = {flags, 40};
         line(head, sizeof(head), taps[i].bytes + ends[i].start_len,

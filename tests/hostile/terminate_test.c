@@ -27,8 +27,8 @@ static const char *const about[] = {
     [NOTHING] = "",
     [FIRST] = ", about the RDMA Read Request, QN 1, MSN 1, MO 0",
     [SECOND] = ", about the RDMA Read Request, QN 1, MSN 2, MO 0",
-    [SECOND_WHOLE] = ", about the RDMA Read Request, MSN 2, for 16 bytes at 0x1122334455667788, "
-                     "key 0x0000cafe",
+    [SECOND_WHOLE] = (", about the RDMA Read Request, MSN 2, for 16 bytes at 0x1122334455667788, "
+                      "key 0x0000cafe"),
     [SECOND_BY_SINK] = ", about the RDMA Read Request, MSN 1, for 1 bytes at 0x*, key 0x*",
     [THIRD] = ", about the RDMA Read Request, QN 1, MSN 3, MO 0",
     [A_SEND] = ", about the Send, QN 0, MSN 1, MO 0",
