@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counts system calls of the libraries: they go through libc's syscall(), which a program that is
- * linked with this stands in for.
+ * Counts system calls of the libraries, or has them fail: they go through libc's syscall(), which a
+ * program that is linked with this stands in for.
  */
 #ifndef ANYWARP_TESTS_CALLS_H
 #define ANYWARP_TESTS_CALLS_H
