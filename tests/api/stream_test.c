@@ -188,8 +188,6 @@ static void has_two_pollers(struct stream *s)
     stream_sleep(s);
 }
 
-#ifndef __SANITIZE_THREAD__ /* it makes messages so slow that hardly any are corked */
-
 /** The system calls are few, however few messages are under way. */
 static void sends_few(struct stream *s)
 {
@@ -203,8 +201,6 @@ static void sends_few(struct stream *s)
     stream_tell(s, s->posted);
     stream_sleep(s);
 }
-
-#endif
 
 static void ping(struct stream *s)
 {
@@ -441,13 +437,17 @@ static const struct way {
     {"is left", &small, is_left, leaves},
     {"forks", &small, forks, sees_all},
     {"has two pollers", &small, has_two_pollers, sees_all},
-#ifndef __SANITIZE_THREAD__
-    {"sends few", &at_16, sends_few, sees_all},
-#endif
     {"pings", &small, pings, answers},
+    {"sends few", &at_16, sends_few, sees_all}, /* the last */
 };
 
-#define WAYS (sizeof(ways) / sizeof(ways[0]))
+#ifdef __SANITIZE_THREAD__
+#define LEFT_OUT 1 /* it makes messages so slow that hardly any are corked */
+#else
+#define LEFT_OUT 0
+#endif
+
+#define WAYS (sizeof(ways) / sizeof(ways[0]) - LEFT_OUT)
 
 /* One child for each way, started before this process knows of RDMA. */
 static struct child {
