@@ -18,7 +18,7 @@ void iw_cork_pull_locked(struct iw_qp *qp)
     qp->cork.quiet_from = qp->tx.sent_pos;
 }
 
-/** Only of the one QP that this thread moves bytes of: each that is corked has a batch. */
+/** Only the one QP that this thread moves bytes of may stream: each that is corked has a batch. */
 static bool streams_locked(struct iw_qp *qp)
 {
     assert_held(&qp->sq_lock);

@@ -20,7 +20,7 @@
 
 #include "rnic/qp.h"
 
-/** The peer was heard: no stream. */
+/** It is no stream, or not any more: the peer was heard, or messages were few. */
 void iw_cork_pull_locked(struct iw_qp *qp);
 
 /**

@@ -13,8 +13,7 @@ static struct lock_class locks = LOCK_CLASS(locks);
 
 static void forget_threads(struct iw_cq *cq)
 {
-    atomic_store(&cq->failing.running, 0);
-    atomic_store(&cq->failing.queued, false);
+    atomic_store(&cq->failing.state, 0);
 }
 
 void iw_cq_fork(enum fork_step step)

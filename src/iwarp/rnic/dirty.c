@@ -17,7 +17,8 @@ bool iw_dirty_any(void)
 /** @return false if it is there already */
 static bool add(struct iw_dirty *d)
 {
-    if (atomic_load(&d->queued) || atomic_exchange_explicit(&d->queued, true, memory_order_acq_rel))
+    if (atomic_load(&d->state) & IW_DIRTY_QUEUED ||
+        atomic_fetch_or(&d->state, IW_DIRTY_QUEUED) & IW_DIRTY_QUEUED)
         return false;
     struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed);
     do
@@ -48,10 +49,9 @@ bool iw_dirty_run(void)
         d = atomic_exchange_explicit(&dirty.top, NULL, memory_order_acquire);
     while (d) {
         struct iw_dirty *next = d->next;
-        atomic_fetch_add(&d->running, 1);
-        atomic_store(&d->queued, false);
+        atomic_fetch_add(&d->state, IW_DIRTY_RUN - IW_DIRTY_QUEUED);
         d->run(d);
-        atomic_fetch_sub(&d->running, 1);
+        atomic_fetch_sub(&d->state, IW_DIRTY_RUN);
         d = next;
     }
     atomic_fetch_sub(&dirty.runs, 1);
@@ -60,7 +60,7 @@ bool iw_dirty_run(void)
 
 void iw_dirty_wait(struct iw_dirty *d)
 {
-    while (atomic_load(&d->queued) || atomic_load(&d->running)) {
+    while (atomic_load(&d->state)) {
         iw_dirty_run();
         sched_yield();
     }

@@ -90,19 +90,23 @@ void iw_timer_cancel(struct iw_timer *t);
 /** Work that somebody has to do soon: embedded in its owner, pushed at most once at a time. */
 struct iw_dirty {
     struct iw_dirty *next;
-    atomic_bool queued;
-    atomic_uint running; /* threads inside run() */
+    atomic_uint state; /* IW_DIRTY_QUEUED, and IW_DIRTY_RUN for each thread inside run() */
     void (*run)(struct iw_dirty *d);
 };
+
+#define IW_DIRTY_QUEUED 1u
+#define IW_DIRTY_RUN    2u
 
 /**
  * Queues; nothing if it is queued already: what there is to do has to stand under a lock that run()
  * takes, or in a sequentially consistent store. The engine runs it within 200 us if no pass does.
  */
 void iw_dirty_push(struct iw_dirty *d);
-/** The same for the rest of what a pass has begun, within 2 ms: a stream costs no looks. */
+/** The same for what may wait for more, as the rest of a stretch, within 2 ms: it costs no looks.
+ */
 void iw_dirty_again(struct iw_dirty *d);
-/** Waits until @p d is neither queued nor running; passes run meanwhile. */
+/** Waits until @p d is neither queued nor running; passes run meanwhile. run() may queue it again.
+ */
 void iw_dirty_wait(struct iw_dirty *d);
 
 /** What a CQ that is polled knows; hints, without a lock. */
@@ -125,8 +129,10 @@ bool iw_engine_leased(void);
 
 /** Counts one poll of the CQ. */
 void iw_engine_polled(struct iw_poller *p);
-/** Counts one post, or pass, that sent itself what there was to send. */
+/** Counts one post or pass that saw to what there was to send. */
 void iw_engine_sent(void);
+/** The poller on whose behalf this thread is at the dirty stack; NULL: none. */
+const struct iw_poller *iw_engine_poller(void);
 /** Makes progress on behalf of a poller whose CQ is empty; first the dirty stack. */
 void iw_engine_poll(struct iw_poller *p);
 /** Makes progress for anybody else. */

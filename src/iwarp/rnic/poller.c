@@ -7,11 +7,19 @@
 #define PASS_EVENTS 32
 #define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
-#define HOT_ONLY    16   /* runs of it, of which one looks at all sources */
-#define HOT_REST_NS 500  /* after a run without a byte: it takes the lock that a packet needs */
+#define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
+#define HOT_REST_NS 500  /* after a run without a byte: recv() takes the lock that a packet needs  \
+                          */
 #define ADOPT_AFTER 256  /* polls at which it had something, and no other */
 #define IDLE_PASSES 1024 /* without a ready source, then only some look */
 #define IDLE_LOOKS  4    /* one of so many */
+
+static __thread const struct iw_poller *poller;
+
+const struct iw_poller *iw_engine_poller(void)
+{
+    return poller;
+}
 
 struct iw_found iw_engine_run_ready(void)
 {
@@ -117,8 +125,10 @@ bool iw_engine_progress(struct iw_poller *p)
     uint32_t turn = get(&p->passes) + 1, idle = get(&p->idle);
     bool moved;
     put(&p->passes, turn);
+    poller = p;
     if (iw_dirty_run())
         iw_engine_sent();
+    poller = NULL;
     if (run_hot(p, &moved))
         return moved;
     if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
@@ -178,7 +188,7 @@ void iw_engine_arm(struct iw_poller *p)
         put(&p->run, 0);
     put(&iw_engine.polls, 0);
     bool leased = atomic_load(&iw_engine.leased) && atomic_exchange(&iw_engine.leased, false);
-    iw_dirty_run(); /* without a lease nothing waits any more */
+    iw_dirty_run(); /* behind the lease, under which it may be left for later */
     if (leased)
         iw_engine_kick();
     iw_adopted_put_back(NULL);

@@ -170,8 +170,7 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
 static void forget_threads(struct iw_qp *qp)
 {
     atomic_store(&qp->pins, 0);
-    atomic_store(&qp->dirty.running, 0);
-    atomic_store(&qp->dirty.queued, false);
+    atomic_store(&qp->dirty.state, 0);
     if (!qp->was_linked)
         qp->cm = NULL;
 }

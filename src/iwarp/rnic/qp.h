@@ -179,7 +179,7 @@ struct iw_depth {
 
 /** A one-way stream of small messages; see cork.h. */
 struct iw_cork {
-    bool on;             /* there is one, as far as the last poll knew */
+    bool on;             /* there is one, as far as is known */
     uint64_t quiet_from; /* sent_pos at which the peer was heard last, or messages were few */
     uint64_t since;      /* iw_now() of the first message that is corked */
     uint64_t copied_pos; /* up to this cut_pos messages are done, though they may be unsent */
@@ -229,22 +229,24 @@ struct iw_qp {
     uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
     uint64_t alone_from;     /* sent_pos since which no other QP has moved bytes; see turn.h */
     struct iw_cork cork;
-    uint64_t unflushed;      /* weight of what was posted since the last transmission */
-    uint32_t passes;         /* of the CQs, when something was posted or transmitted last */
-    atomic_bool heard;       /* bytes came in since something was posted; a hint */
-    bool tx_blocked;         /* TCP is full */
-    uint8_t retries;         /* left to pollers while it is; 0: EPOLLOUT is asked for */
-    bool rx_paused;          /* the socket is not read: only its end is of interest */
-    bool rx_ended;           /* the peer's FIN is read, and done with */
-    bool fin_known;          /* the peer's FIN came in, maybe behind unread bytes; changed under
-                                rx_lock and sq_lock */
-    bool tx_hold;            /* responder before the first FPDU: nothing may be sent */
-    uint8_t rtr;             /* MPA_RTR_* to send before anything else */
-    uint16_t sent_beyond;    /* bit 1 << opcode for each beyond RFC 5040 that was sent */
-    bool term_queued;        /* the Terminate goes next, then nothing */
+    uint64_t unflushed;   /* weight of what was posted since the last transmission */
+    uint32_t passes;      /* of the CQs, when something was posted or transmitted last */
+    atomic_bool heard;    /* bytes came in since something was posted; a hint */
+    bool tx_blocked;      /* TCP is full */
+    uint8_t retries;      /* left to pollers while it is; 0: EPOLLOUT is asked for */
+    bool rx_paused;       /* the socket is not read: only its end is of interest */
+    bool rx_ended;        /* the peer's FIN is read, and done with */
+    bool fin_known;       /* the peer's FIN came in, maybe behind unread bytes; changed under
+                             rx_lock and sq_lock */
+    bool tx_hold;         /* responder before the first FPDU: nothing may be sent */
+    uint8_t rtr;          /* MPA_RTR_* to send before anything else */
+    uint16_t sent_beyond; /* bit 1 << opcode for each beyond RFC 5040 that was sent */
+    bool term_queued;     /* the Terminate goes next, then nothing */
     uint8_t term_len;
     uint8_t term[TERMINATE_MAX];
-    struct iw_dirty dirty; /* posted and not transmitted */
+    struct iw_dirty dirty;       /* posted and not transmitted */
+    _Atomic uint64_t polled;     /* iw_now() of the last dirty run on behalf of an own CQ; a hint */
+    _Atomic uintptr_t polled_by; /* the thread that made it */
 
     /* state, under sq_lock */
     enum ibv_qp_state state;

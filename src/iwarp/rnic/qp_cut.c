@@ -14,12 +14,14 @@
 bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit)
 {
     assert_held(&qp->sq_lock);
-    if (qp->batch)
-        return true;
-    qp->batch = iw_pool_get(IW_POOL_BATCH);
-    if (qp->batch)
+    if (!qp->batch) {
+        qp->batch = iw_pool_get(IW_POOL_BATCH);
+        if (!qp->batch)
+            return false;
         iwc_batch_init(qp->batch, limit);
-    return qp->batch != NULL;
+    }
+    qp->batch->limit = limit;
+    return true;
 }
 
 /** Resolves the payload of a Send or Write. @return IW_OK or LOCAL_PROT */

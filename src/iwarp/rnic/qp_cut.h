@@ -5,8 +5,10 @@
 
 #include "rnic/qp.h"
 
-/** Makes sure of a batch; @p limit is that of a new one. @return false without memory */
+/** Makes sure of a batch, whose limit is now @p limit. @return false without memory */
 bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit);
+
+/* With a batch: */
 
 /**
  * Cuts Sends and Writes that may go now and are short enough to be copied, until the batch has

@@ -83,7 +83,7 @@ void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *
 
 void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 {
-    uint32_t undone = qp->sq.tail - qp->sq.head;
+    bool undone = qp->sq.tail != qp->sq.head || qp->cork.copied_pos > qp->tx.sent_pos;
     if (qp->close == IWC_CLOSE_OPEN && (unused || undone)) {
         if (unused)
             iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", unused);

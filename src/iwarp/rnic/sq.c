@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WR_WEIGHT 256 /* bytes that a posted work request counts for beside its own */
+#define WR_WEIGHT 256    /* bytes that a posted work request counts for beside its own */
+#define OTHERS_NS 100000 /* since a QP's own poller was there, and others leave it to that one */
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -208,12 +209,37 @@ static bool is_polled(const struct iw_qp *qp)
            !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
 }
 
+/**
+ * Whether this thread polls for other QPs, and another one polled for this QP lately: then it is
+ * left to that one, so that threads with CQs of their own do not meet at each other's QPs.
+ */
+static bool is_others(struct iw_qp *qp)
+{
+    const struct iw_poller *p = iw_engine_poller();
+    uintptr_t self = (uintptr_t)pthread_self();
+    if (!p)
+        return false;
+    uint64_t now = iw_now();
+    if ((qp->send_cq && p == &qp->send_cq->poller) || (qp->recv_cq && p == &qp->recv_cq->poller)) {
+        atomic_store_explicit(&qp->polled, now, memory_order_relaxed);
+        atomic_store_explicit(&qp->polled_by, self, memory_order_relaxed);
+        return false;
+    }
+    return atomic_load_explicit(&qp->polled_by, memory_order_relaxed) != self &&
+           now - atomic_load_explicit(&qp->polled, memory_order_relaxed) < OTHERS_NS;
+}
+
 void iw_sq_run_dirty(struct iw_dirty *d)
 {
     struct iw_qp *qp = container_of(d, struct iw_qp, dirty);
     struct iw_wakes w = {0};
+    if (is_others(qp)) {
+        iw_dirty_again(d);
+        return;
+    }
     lock_get(&qp->sq_lock);
-    bool corked = is_polled(qp) && iw_cork_locked(qp, &w);
+    bool polled = is_polled(qp), corked = polled && iw_cork_locked(qp, &w);
+    qp->cork.on &= polled;
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
     qp->passes = passes(qp);
