@@ -75,7 +75,7 @@ ib_send_bw -a -n 10
 ib_send_bw -a -n 10 -b
 ib_send_bw -q 8 -b -s 4096 -n 200
 ib_send_bw -q 4 -b -e -n 200
-ib_send_bw -e -n 1000
+ib_send_bw -e -n 500
 ib_send_bw -s 8388608 -n 10 -t 2 -r 4
 ib_send_bw -r 3 -t 1 -s 64 -n 200
 ib_send_bw -l 4 -Q 1 -s 64 -n 400
