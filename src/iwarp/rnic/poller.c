@@ -8,8 +8,7 @@
 #define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
 #define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
-#define HOT_REST_NS 500  /* after a run without a byte: recv() takes the lock that a packet needs  \
-                          */
+#define HOT_REST_NS 500  /* after a run without a byte: its recv() takes the lock of packets */
 #define ADOPT_AFTER 256  /* polls at which it had something, and no other */
 #define IDLE_PASSES 1024 /* without a ready source, then only some look */
 #define IDLE_LOOKS  4    /* one of so many */
