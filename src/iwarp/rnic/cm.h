@@ -30,9 +30,9 @@ struct iw_qp;
     X(IDLE) /* no socket */                                                                        \
     X(BOUND)                                                                                       \
     X(LISTEN)                                                                                      \
-    X(CONNECTING)   /* TCP */                                                                      \
+    X(CONNECTING)   /* TCP, or the rest after a refusal */                                         \
     X(WAIT_REPLY)   /* MPA Request sent */                                                         \
-    X(RETRY)        /* revision 1: the thread that found out begins anew */                        \
+    X(RETRY)        /* TCP anew, or revision 1: the thread that found out is at it */              \
     X(WAIT_REQUEST) /* a listener's child, unknown to the program */                               \
     X(DECISION)     /* CONNECT_REQUEST given to the program */                                     \
     X(ACCEPTED)     /* Reply sent; the first FPDU is waited for */                                 \
@@ -98,10 +98,12 @@ struct iw_cm {
     atomic_bool released;     /* the hold of our first FPDU is over */
     atomic_uint nudges;       /* so many are left; the timer is theirs then */
 
-    /* active side, for a second attempt with revision 1 */
+    /* active side, for further attempts */
     struct sockaddr_storage dst;
-    bool retried;
-    uint8_t depth[2]; /* initiator_depth, responder_resources */
+    bool retried;      /* with revision 1 */
+    bool resting;      /* CONNECTING: refused, the timer is that of the next attempt */
+    unsigned refusals; /* of TCP */
+    uint8_t depth[2];  /* initiator_depth, responder_resources */
     uint8_t pd_len;
     uint8_t pd[IW_CM_PRIVATE_DATA_MAX];
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The active side: TCP connect, Request, Reply, and the second attempt with revision 1. */
+/*
+ * The active side: TCP connect, and again where nobody listens yet, Request, Reply, and the second
+ * attempt with revision 1.
+ */
 #include "rnic/cm.h"
 
 #include "common/sys.h"
@@ -19,6 +22,11 @@
 #include <string.h>
 
 #define CONNECT_TRIES 16 /* local ports, if that one is taken for this very peer */
+/*
+ * Programs tell each other over another connection that it is time to connect, and only then does
+ * the server listen. An adapter takes long enough for that; we would be refused.
+ */
+#define REFUSALS      6 /* that are not the outcome yet: another try after 1, 2, 4 to 32 ms */
 
 static enum iw_cm_event_type outcome(int status)
 {
@@ -87,6 +95,55 @@ static void fail(struct iw_cm *cm, int status)
         finish(cm, status);
 }
 
+/**
+ * RETRY is over: CONNECTING again, or the end if @p status is not 0 or nobody waits any more.
+ * @return whether the attempt goes on
+ */
+static bool leave_retry(struct iw_cm *cm, int status)
+{
+    lock_get(&cm->lock);
+    if (cm->abandoned)
+        status = -ECONNABORTED;
+    cm->state = status ? IW_CM_S_CLOSED : IW_CM_S_CONNECTING;
+    lock_put(&cm->lock);
+    if (status)
+        finish(cm, status);
+    return !status;
+}
+
+/** The attempt fails, or rests in CONNECTING until the timer says to connect again. */
+static void refused(struct iw_cm *cm)
+{
+    if (cm->refusals == REFUSALS) {
+        fail(cm, -ECONNREFUSED);
+        return;
+    }
+    if (!iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_RETRY))
+        return;
+    iw_timer_cancel(&cm->timer);
+    iw_source_del(&cm->source);
+    cm->busy = false;
+    cm->resting = true;
+    unsigned ms = 1u << cm->refusals++;
+    if (leave_retry(cm, 0))
+        iw_cm_set_timer(cm, ms);
+}
+
+/** Connects the same socket anew. A new one would be made in the network namespace of whatever
+ * thread this is. */
+static void begin_again(struct iw_cm *cm)
+{
+    int r = iw_cm_socket_again(cm->fd);
+    if (!r)
+        r = begin_tcp(cm);
+    if (r == -ECONNREFUSED) {
+        if (leave_retry(cm, 0))
+            refused(cm);
+    } else {
+        leave_retry(cm, r < 0 ? r : 0);
+    }
+}
+
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
 {
     struct iw_qp *qp = iw_cm_param_qp(param);
@@ -116,8 +173,8 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     r = begin_tcp(cm);
     if (r > 0) /* Requests leave in the order in which the program asks for them */
         iw_cm_connect_ready(cm);
-    else if (r == -ECONNREFUSED) /* at once, as over loopback: an event all the same */
-        fail(cm, r);
+    else if (r == -ECONNREFUSED) /* at once, as over loopback */
+        refused(cm);
     iw_cm_put(cm);
     if (r > 0 || r == -ECONNREFUSED)
         return 0;
@@ -194,6 +251,10 @@ void iw_cm_connect_ready(struct iw_cm *cm)
         cm->same_host = iw_cm_same_host(cm->fd);
         error = -send_request(cm);
     }
+    if (error == ECONNREFUSED) {
+        refused(cm);
+        return;
+    }
     if (error) {
         fail(cm, -error);
         return;
@@ -203,10 +264,7 @@ void iw_cm_connect_ready(struct iw_cm *cm)
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
 }
 
-/**
- * The same socket with revision 1, once, for a peer that hung up on revision 2 without a word. A
- * new one would be made in the network namespace of whatever thread this is.
- */
+/** Revision 1, once, for a peer that hung up on revision 2 without a word. */
 static void retry(struct iw_cm *cm)
 {
     cm->retried = true;
@@ -214,15 +272,7 @@ static void retry(struct iw_cm *cm)
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
     iw_pcap_detach(&cm->tcp.base, true);
-    int r = iw_cm_socket_again(cm->fd);
-    if (!r)
-        r = begin_tcp(cm);
-    lock_get(&cm->lock);
-    bool abandoned = cm->abandoned;
-    cm->state = r < 0 || abandoned ? IW_CM_S_CLOSED : IW_CM_S_CONNECTING;
-    lock_put(&cm->lock);
-    if (r < 0 || abandoned)
-        finish(cm, r < 0 ? r : -ECONNABORTED);
+    begin_again(cm);
 }
 
 /** Tells the peer why the agreement failed (RFC 6581 section 8). */
@@ -312,7 +362,12 @@ void iw_cm_reply_ready(struct iw_cm *cm)
 
 void iw_cm_connect_expired(struct iw_cm *cm)
 {
-    fail(cm, -ETIMEDOUT);
+    if (!cm->resting) {
+        fail(cm, -ETIMEDOUT);
+    } else if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_RETRY)) {
+        cm->resting = false;
+        begin_again(cm);
+    }
 }
 
 void iw_cm_reply_expired(struct iw_cm *cm)
