@@ -9,6 +9,8 @@
  *   getters  (ibv_get_cq_event, blocked)         iw_engine_wait()
  *   the engine thread, when neither is there.
  *
+ * A program that posts without a break receives for its QP itself, now and then (iw_rx_look).
+ *
  * The thread sleeps in an epoll set of its own, which holds the first one. A getter switches that
  * entry off while it waits (iw_engine_wait), so that a packet wakes one thread only; if getters
  * come back soon it stays off between them, and the thread looks each millisecond whether that is

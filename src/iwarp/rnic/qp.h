@@ -185,6 +185,12 @@ struct iw_cork {
     uint64_t copied_pos; /* up to this cut_pos messages are done, though they may be unsent */
 };
 
+/** When a poster was last asked to look at what came in. */
+struct iw_looked {
+    uint64_t pos;    /* sent_pos */
+    uint32_t passes; /* of the CQs */
+};
+
 /* ---- the QP ---- */
 
 enum iw_qp_news {
@@ -229,6 +235,7 @@ struct iw_qp {
     uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
     uint64_t alone_from;     /* sent_pos since which no other QP has moved bytes; see turn.h */
     struct iw_cork cork;
+    struct iw_looked looked;
     uint64_t unflushed;   /* weight of what was posted since the last transmission */
     uint32_t passes;      /* of the CQs, when something was posted or transmitted last */
     atomic_bool heard;    /* bytes came in since something was posted; a hint */

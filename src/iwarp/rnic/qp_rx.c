@@ -18,7 +18,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define ROOM_MIN (64 * 1024) /* with less behind a partial FPDU it is moved to the front */
+#define ROOM_MIN  (64 * 1024) /* with less behind a partial FPDU it is moved to the front */
+/*
+ * A thread in recv() may sleep for the socket's lock, which it never gets from one that sends
+ * without a break: the sender stays away for so long.
+ */
+#define READER_NS 20000
 
 static int on_write(void *up, const struct ddp_seg *seg)
 {
@@ -320,6 +325,17 @@ void iw_rx_leave(struct iw_qp *qp)
     iw_qp_settle_rx_locked(qp, &w);
     lock_put(&qp->rx_lock);
     iw_wakes_fire(&w);
+}
+
+void iw_rx_look(struct iw_qp *qp)
+{
+    uint64_t end = iw_now() + READER_NS;
+    while (!lock_try(&qp->rx_lock))
+        if (iw_now() > end)
+            return;
+    if (qp->stream)
+        receive(qp, 0);
+    iw_rx_leave(qp);
 }
 
 void iw_rx_fini(struct iw_qp *qp)

@@ -19,6 +19,12 @@ void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len);
  */
 void iw_rx_leave(struct iw_qp *qp);
 
+/**
+ * Receives for a poster, who makes no passes while each of its polls finds completions. With no
+ * lock held.
+ */
+void iw_rx_look(struct iw_qp *qp);
+
 /** Drops what waits for receives, in the socket, too. rx_lock is held. */
 void iw_rx_abandon(struct iw_qp *qp);
 

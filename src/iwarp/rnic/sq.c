@@ -7,14 +7,16 @@
 #include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
+#include "rnic/qp_rx.h"
 #include "rnic/turn.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WR_WEIGHT 256    /* bytes that a posted work request counts for beside its own */
-#define OTHERS_NS 100000 /* since a QP's own poller was there, and others leave it to that one */
+#define WR_WEIGHT  256          /* bytes that a posted work request counts for beside its own */
+#define LOOK_BYTES (256 * 1024) /* that go out before a poster may have to look at what came in */
+#define OTHERS_NS  100000 /* since a QP's own poller was there, and others leave it to that one */
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -270,6 +272,18 @@ static bool may_wait_locked(struct iw_qp *qp)
            is_polled(qp);
 }
 
+/** Whether the poster is to look at what came in, as no poll did since it was asked last. */
+static bool look_due_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->linked || qp->tx.sent_pos - qp->looked.pos < LOOK_BYTES)
+        return false;
+    uint32_t before = qp->looked.passes;
+    qp->looked.pos = qp->tx.sent_pos;
+    qp->looked.passes = passes(qp);
+    return qp->looked.passes == before;
+}
+
 /** Whether every one of the list can be posted. */
 static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -310,6 +324,7 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
     else
         iw_qp_transmit_locked(qp, &wakes);
     bool settle = qp->error && !qp->flushed, stream = qp->cork.on;
+    bool look = look_due_locked(qp);
     lock_put(&qp->sq_lock);
 
     if (!later)
@@ -321,6 +336,8 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
     if (settle)
         iw_qp_settle(qp, &wakes);
     iw_wakes_fire(&wakes);
+    if (look)
+        iw_rx_look(qp);
     return r;
 }
 
