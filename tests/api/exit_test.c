@@ -3,9 +3,10 @@
  * exit() with live connections: the peer gets everything that was posted, then DISCONNECTED, and
  * the process ends, whatever its threads are at.
  */
+#include "child.h"
+#include "cm_kit.h"
 #include "pair.h"
 
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -31,36 +32,15 @@ struct exiting {
     char *buf;
 };
 
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "child, line %d: %s\n", __LINE__, #what);                              \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static void next(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+static void child_connect(struct exiting *e, int port_fd)
 {
-    struct rdma_cm_event *ev;
-    CHECK(!rdma_get_cm_event(ch, &ev));
-    CHECK(ev->event == type);
-    rdma_ack_cm_event(ev);
-}
-
-static void child_connect(struct exiting *e, uint16_t port)
-{
-    struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     e->ch = rdma_create_event_channel();
-    CHECK(e->ch && !rdma_create_id(e->ch, &e->id, NULL, RDMA_PS_TCP));
-    CHECK(!rdma_resolve_addr(e->id, NULL, (struct sockaddr *)&to, 2000));
-    next(e->ch, RDMA_CM_EVENT_ADDR_RESOLVED);
-    CHECK(!rdma_resolve_route(e->id, 2000));
-    next(e->ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    CHECK(e->ch);
+    e->id = child_resolve(e->ch, port_fd);
     struct ibv_qp_init_attr attr = {.cap = {SENDS, SENDS, 1, 1, 0}, .qp_type = IBV_QPT_RC};
     CHECK(!rdma_create_qp(e->id, NULL, &attr));
     CHECK(!rdma_connect(e->id, &(struct rdma_conn_param){0}));
-    next(e->ch, RDMA_CM_EVENT_ESTABLISHED);
+    child_event(e->ch, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
     e->buf = calloc(SENDS, BYTES);
     e->mr = ibv_reg_mr(e->id->pd, e->buf, SENDS * BYTES, IBV_ACCESS_LOCAL_WRITE);
     CHECK(e->mr);
@@ -169,10 +149,8 @@ static const struct way ways[] = {
 static void child_main(const struct way *way, int port_fd)
 {
     struct exiting e = {0};
-    uint16_t port;
     alarm(LIMIT_S);
-    CHECK(read(port_fd, &port, sizeof(port)) == sizeof(port));
-    child_connect(&e, port);
+    child_connect(&e, port_fd);
     way->prepare(&e);
     for (unsigned i = 0; !way->posted && i < SENDS; i++)
         post(&e, i);
@@ -182,32 +160,23 @@ static void child_main(const struct way *way, int port_fd)
 /* ---- the peer ---- */
 
 struct peer {
-    struct rdma_event_channel *ch;
-    struct rdma_cm_id *listener, *id;
+    struct cm_sides sides;
+    struct rdma_cm_id *id;
     struct ibv_mr *mr;
     char *buf;
 };
 
 static void listen_for(struct peer *p, int port_fd)
 {
-    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    p->ch = rdma_create_event_channel();
-    assert_non_null(p->ch);
-    assert_int_equal(rdma_create_id(p->ch, &p->listener, NULL, RDMA_PS_TCP), 0);
-    assert_int_equal(rdma_bind_addr(p->listener, (struct sockaddr *)&any), 0);
-    assert_int_equal(rdma_listen(p->listener, 8), 0);
-    uint16_t port = rdma_get_src_port(p->listener);
+    cm_open(&p->sides, NULL);
+    uint16_t port = rdma_get_src_port(p->sides.listener);
     assert_int_equal(write(port_fd, &port, sizeof(port)), sizeof(port));
 }
 
 static void accept_it(struct peer *p, unsigned receives)
 {
-    struct rdma_cm_event *ev;
     struct ibv_recv_wr wr = {.num_sge = 1}, *bad;
-    assert_int_equal(rdma_get_cm_event(p->ch, &ev), 0);
-    assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
-    p->id = ev->id;
-    rdma_ack_cm_event(ev);
+    p->id = cm_request(p->sides.b);
     struct ibv_qp_init_attr attr = {.cap = {SENDS, SENDS, 1, 1, 0}, .qp_type = IBV_QPT_RC};
     assert_int_equal(rdma_create_qp(p->id, NULL, &attr), 0);
     p->buf = calloc(SENDS, BYTES);
@@ -224,17 +193,14 @@ static void accept_it(struct peer *p, unsigned receives)
 
 static void expect_event(struct peer *p, enum rdma_cm_event_type type)
 {
-    struct side s = {.events = p->ch};
-    side_event(&s, type);
+    cm_expect(p->sides.b, type);
 }
 
 static void peer_close(struct peer *p)
 {
-    rdma_destroy_qp(p->id);
     assert_int_equal(ibv_dereg_mr(p->mr), 0);
-    assert_int_equal(rdma_destroy_id(p->id), 0);
-    assert_int_equal(rdma_destroy_id(p->listener), 0);
-    rdma_destroy_event_channel(p->ch);
+    cm_drop(p->id);
+    cm_close(&p->sides);
     free(p->buf);
 }
 

@@ -3,6 +3,7 @@
  * fork() through the public API: what a child can go on with, what stays its parent's, and that
  * neither is disturbed whatever other threads are at.
  */
+#include "child.h"
 #include "pair.h"
 
 #include <arpa/inet.h>
@@ -23,15 +24,6 @@
 #include <cmocka.h>
 
 #define LIMIT_S 60
-
-/* A child says what went wrong by its exit status: cmocka's asserts belong to the parent. */
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "child, line %d: %s\n", __LINE__, #what);                              \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
 
 static pid_t child_of(void (*body)(void *), void *arg)
 {

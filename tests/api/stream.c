@@ -3,7 +3,6 @@
 
 #include "calls.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -53,18 +52,6 @@ static uint8_t *source_of(const struct stream *s, uint64_t i)
 
 /* ---- the connection ---- */
 
-void stream_event(struct stream *s, enum rdma_cm_event_type type)
-{
-    struct rdma_cm_event *ev;
-    CHECK(!rdma_get_cm_event(s->ch, &ev));
-    CHECK(ev->event == type);
-    if (type == RDMA_CM_EVENT_ESTABLISHED) {
-        CHECK(ev->param.conn.private_data_len >= sizeof(s->peer));
-        memcpy(&s->peer, ev->param.conn.private_data, sizeof(s->peer));
-    }
-    rdma_ack_cm_event(ev);
-}
-
 static void make_qp(struct stream *s)
 {
     struct ibv_qp_init_attr_ex attr = {
@@ -84,18 +71,13 @@ static void make_qp(struct stream *s)
 
 void stream_open(struct stream *s)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct rdma_conn_param param = {.initiator_depth = 1};
-    CHECK(read(s->told, &to.sin_port, sizeof(to.sin_port)) == sizeof(to.sin_port));
     s->ch = rdma_create_event_channel();
-    CHECK(s->ch && !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_TCP));
-    CHECK(!rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&to, 2000));
-    stream_event(s, RDMA_CM_EVENT_ADDR_RESOLVED);
-    CHECK(!rdma_resolve_route(s->id, 2000));
-    stream_event(s, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    CHECK(s->ch);
+    s->id = child_resolve(s->ch, s->told);
     make_qp(s);
     CHECK(!rdma_connect(s->id, &param));
-    stream_event(s, RDMA_CM_EVENT_ESTABLISHED);
+    child_event(s->ch, RDMA_CM_EVENT_ESTABLISHED, &s->peer, sizeof(s->peer));
 }
 
 void stream_tell(struct stream *s, uint64_t n)
@@ -205,7 +187,7 @@ void stream_until_flushed(struct stream *s)
         flushed = wc.status;
         s->done++;
     }
-    stream_event(s, RDMA_CM_EVENT_DISCONNECTED);
+    child_event(s->ch, RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
 }
 
 struct ibv_wc stream_poll(struct ibv_cq *cq)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The active side of a one-way stream of RDMA Writes, in a process of its own that knows nothing of
- * cmocka: what goes wrong ends it with status 1.
+ * The active side of a one-way stream of RDMA Writes, in a process of its own; see child.h.
  *
  * Message i goes to the end of slot i % slots of the peer's memory. So the peer can tell from the
  * number of messages what its memory has to be.
@@ -9,12 +8,11 @@
 #ifndef ANYWARP_TESTS_STREAM_H
 #define ANYWARP_TESTS_STREAM_H
 
-#include <rdma/rdma_cma.h>
+#include "child.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #define STREAM_AREA  (1 << 20) /* the peer's memory: the slots, */
 #define STREAM_SENDS 64        /* and then receives */
@@ -60,17 +58,8 @@ struct stream {
     unsigned sends_before; /* the last post */
 };
 
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "child, line %d: %s\n", __LINE__, #what);                              \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
 /** Connects to the port that the peer's process tells. */
 void stream_open(struct stream *s);
-void stream_event(struct stream *s, enum rdma_cm_event_type type);
 
 /** Streams up to message @p n, signaled, whose completion is the last thing polled. */
 void stream_to(struct stream *s, uint64_t n);

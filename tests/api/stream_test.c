@@ -7,9 +7,9 @@
 #include "stream.h"
 
 #include "calls.h"
+#include "cm_kit.h"
 #include "pair.h"
 
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void disconnects(struct stream *s)
     stream_until_corked(s);
     CHECK(!rdma_disconnect(s->id));
     stream_tell(s, s->posted);
-    stream_event(s, RDMA_CM_EVENT_DISCONNECTED);
+    child_event(s->ch, RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
 }
 
 static void destroys(struct stream *s)
@@ -233,8 +233,8 @@ static void pings(struct stream *s)
 struct peer {
     const struct shape *shape;
     int told, telling;
-    struct rdma_event_channel *ch;
-    struct rdma_cm_id *listener, *id;
+    struct cm_sides sides;
+    struct rdma_cm_id *id;
     struct ibv_mr *mr;
     uint8_t *buf, *image;
 };
@@ -249,8 +249,7 @@ static uint64_t be_told(struct peer *p)
 
 static void expect_event(struct peer *p, enum rdma_cm_event_type type)
 {
-    struct side s = {.events = p->ch};
-    side_event(&s, type);
+    cm_expect(p->sides.b, type);
 }
 
 static void expect_image(struct peer *p, uint64_t n)
@@ -358,21 +357,12 @@ static void answers(struct peer *p)
 
 static void peer_open(struct peer *p)
 {
-    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct ibv_qp_init_attr attr = {.cap = {STREAM_SENDS, STREAM_SENDS, 1, 1, 0},
                                     .qp_type = IBV_QPT_RC};
-    struct rdma_cm_event *ev;
-    p->ch = rdma_create_event_channel();
-    assert_non_null(p->ch);
-    assert_int_equal(rdma_create_id(p->ch, &p->listener, NULL, RDMA_PS_TCP), 0);
-    assert_int_equal(rdma_bind_addr(p->listener, (struct sockaddr *)&any), 0);
-    assert_int_equal(rdma_listen(p->listener, 1), 0);
-    uint16_t port = rdma_get_src_port(p->listener);
+    cm_open(&p->sides, NULL);
+    uint16_t port = rdma_get_src_port(p->sides.listener);
     assert_int_equal(write(p->telling, &port, sizeof(port)), sizeof(port));
-    assert_int_equal(rdma_get_cm_event(p->ch, &ev), 0);
-    assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
-    p->id = ev->id;
-    rdma_ack_cm_event(ev);
+    p->id = cm_request(p->sides.b);
     assert_int_equal(rdma_create_qp(p->id, NULL, &attr), 0);
     p->buf = calloc(1, STREAM_PEER);
     p->image = calloc(1, STREAM_AREA);
@@ -394,11 +384,9 @@ static void peer_accept(struct peer *p)
 
 static void peer_close(struct peer *p)
 {
-    rdma_destroy_qp(p->id);
     assert_int_equal(ibv_dereg_mr(p->mr), 0);
-    assert_int_equal(rdma_destroy_id(p->id), 0);
-    assert_int_equal(rdma_destroy_id(p->listener), 0);
-    rdma_destroy_event_channel(p->ch);
+    cm_drop(p->id);
+    cm_close(&p->sides);
     free(p->buf);
     free(p->image);
 }
