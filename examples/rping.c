@@ -591,6 +591,7 @@ static void parse(int argc, char *argv[])
 int main(int argc, char *argv[])
 {
     bool good;
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* both ends may write to one terminal: whole lines */
     parse(argc, argv);
     if (options.server) {
         struct rdma_cm_id *listener = listen_for_clients();
