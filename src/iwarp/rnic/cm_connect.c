@@ -125,12 +125,12 @@ static void refused(struct iw_cm *cm)
     cm->busy = false;
     cm->resting = true;
     unsigned ms = 1u << cm->refusals++;
-    if (leave_retry(cm, 0))
+    if (leave_retry(cm, -iw_engine_start())) /* it runs the timer */
         iw_cm_set_timer(cm, ms);
 }
 
-/** Connects the same socket anew. A new one would be made in the network namespace of whatever
- * thread this is. */
+/** Connects the same socket anew: a new one, which only a port that was taken meanwhile calls for,
+ * would be made in the network namespace of whatever thread this is. */
 static void begin_again(struct iw_cm *cm)
 {
     int r = iw_cm_socket_again(cm->fd);
@@ -173,7 +173,7 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     r = begin_tcp(cm);
     if (r > 0) /* Requests leave in the order in which the program asks for them */
         iw_cm_connect_ready(cm);
-    else if (r == -ECONNREFUSED) /* at once, as over loopback */
+    else if (r == -ECONNREFUSED) /* at once: an event all the same, if not of this attempt */
         refused(cm);
     iw_cm_put(cm);
     if (r > 0 || r == -ECONNREFUSED)
@@ -238,7 +238,7 @@ void iw_cm_connect_ready(struct iw_cm *cm)
     int error = 0;
     socklen_t len = sizeof(error);
     lock_get(&cm->lock);
-    bool mine = cm->state == IW_CM_S_CONNECTING && !cm->busy;
+    bool mine = cm->state == IW_CM_S_CONNECTING && !cm->busy && !cm->resting;
     cm->busy |= mine;
     lock_put(&cm->lock);
     if (!mine)
