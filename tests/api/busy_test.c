@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +23,7 @@
 #define BYTES    65536
 #define ENOUGH   1000 /* messages */
 #define PAUSE_US 20
+#define LIMIT_S  10
 
 static atomic_bool busy;
 static __thread bool sends;
@@ -64,7 +66,8 @@ static void it_hears(void **state)
     busy = sends = true;
     struct peer_seg s = peer_tagged(PEER_WRITE, p.victim.mr->rkey, (uintptr_t)word, "\1", 1);
     peer_send_seg(&p, &s);
-    for (unsigned posted = 0; posted < ENOUGH && !*word;) {
+    time_t end = time(NULL) + LIMIT_S;
+    for (unsigned posted = 0; posted < ENOUGH && !*word && time(NULL) < end;) {
         posted += post(&p.victim);
         usleep(PAUSE_US);
     }

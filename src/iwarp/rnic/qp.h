@@ -21,8 +21,8 @@
  *     cq.lock
  *     channel.lock, context.lock, engine.lock, mw.lock, those of stats.c and pcap.c: leaves
  *
- * Posting takes sq_lock or rq.lock only. rx_lock may be waited for only by tear-down and by
- * iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
+ * Posting takes sq_lock or rq.lock, and tries rx_lock. That may be waited for only by tear-down and
+ * by iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
  * made with any of them held; what they cause goes through struct iw_wakes.
  */
 #ifndef ANYWARP_RNIC_QP_H
@@ -187,8 +187,9 @@ struct iw_cork {
 
 /** When a poster was last asked to look at what came in. */
 struct iw_looked {
-    uint64_t pos;    /* sent_pos */
-    uint32_t passes; /* of the CQs */
+    uint64_t pos;      /* sent_pos */
+    uint32_t passes;   /* of the CQs */
+    atomic_bool heard; /* bytes came in since */
 };
 
 /* ---- the QP ---- */
@@ -296,7 +297,7 @@ struct iw_qp {
     struct lock build_lock;     /* of the extended view, while work requests are being built */
     struct iw_builder *builder; /* verbs/qp_ex.c; NULL: the QP has no such view */
 
-    atomic_uint pins;           /* threads that came through the CM; destroy waits for them */
+    atomic_uint pins;           /* threads that came through the CM, or look; destroy waits */
     unsigned async_events_read; /* by the program; under the context's lock */
 };
 

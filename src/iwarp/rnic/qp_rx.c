@@ -264,6 +264,7 @@ static bool receive(struct iw_qp *qp, uint32_t events)
         qp->staged += (uint32_t)n;
         iw_turn_note(qp);
         atomic_store_explicit(&qp->heard, true, memory_order_relaxed);
+        atomic_store_explicit(&qp->looked.heard, true, memory_order_relaxed);
         consume(qp);
     } else if (n <= 0 && n != -EAGAIN) {
         stream_ended(qp, n);

@@ -20,8 +20,8 @@ void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len);
 void iw_rx_leave(struct iw_qp *qp);
 
 /**
- * Receives for a poster, who makes no passes while each of its polls finds completions. With no
- * lock held.
+ * Receives for a poster, who makes no passes while each of its polls finds completions. With none
+ * of the QP's locks held but build_lock.
  */
 void iw_rx_look(struct iw_qp *qp);
 

@@ -272,16 +272,24 @@ static bool may_wait_locked(struct iw_qp *qp)
            is_polled(qp);
 }
 
-/** Whether the poster is to look at what came in, as no poll did since it was asked last. */
+/**
+ * Whether the poster is to look at what came in, as no poll did and nothing came in since it was
+ * asked last. The QP is pinned then: its completions are out, and it may be destroyed.
+ */
 static bool look_due_locked(struct iw_qp *qp)
 {
     assert_held(&qp->sq_lock);
     if (!qp->linked || qp->tx.sent_pos - qp->looked.pos < LOOK_BYTES)
         return false;
     uint32_t before = qp->looked.passes;
+    bool heard = atomic_load_explicit(&qp->looked.heard, memory_order_relaxed);
     qp->looked.pos = qp->tx.sent_pos;
     qp->looked.passes = passes(qp);
-    return qp->looked.passes == before;
+    atomic_store_explicit(&qp->looked.heard, false, memory_order_relaxed);
+    bool due = qp->looked.passes == before && !heard;
+    if (due)
+        atomic_fetch_add(&qp->pins, 1);
+    return due;
 }
 
 /** Whether every one of the list can be posted. */
@@ -336,8 +344,10 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
     if (settle)
         iw_qp_settle(qp, &wakes);
     iw_wakes_fire(&wakes);
-    if (look)
+    if (look) {
         iw_rx_look(qp);
+        atomic_fetch_sub(&qp->pins, 1);
+    }
     return r;
 }
 
