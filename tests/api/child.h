@@ -13,7 +13,7 @@
 #define CHECK(what)                                                                                \
     do {                                                                                           \
         if (!(what)) {                                                                             \
-            fprintf(stderr, "child, line %d: %s\n", __LINE__, #what);                              \
+            fprintf(stderr, "child, %s, line %d: %s\n", __FILE__, __LINE__, #what);                \
             _exit(1);                                                                              \
         }                                                                                          \
     } while (0)
