@@ -75,6 +75,11 @@ void iw_adopted_look(void)
         put_back();
 }
 
+void iw_adopted_run(uint32_t but)
+{
+    iw_source_run_but(atomic_load_explicit(&adopted.key, memory_order_relaxed), 0, but);
+}
+
 void iw_adopted_gone(uint64_t key)
 {
     atomic_compare_exchange_strong(&adopted.key, &key, 0);

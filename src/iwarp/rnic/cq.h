@@ -52,6 +52,7 @@ struct iw_cq {
     struct iw_cqe *ring;
     uint32_t size;               /* a power of two; pub.cqe is one less */
     _Atomic uint32_t head, tail; /* consumed by poll, produced by add; free-running */
+    _Atomic uint64_t ordered;    /* of order.c, in two halves */
     enum iw_arm arm;
     /* Positions from head to tail; polling moves them along. */
     uint32_t raised_at;      /* behind the completion that raised the last event */
@@ -71,7 +72,7 @@ struct iw_cq {
     bool single_threaded;  /* by the program's promise: no poll_lock; constant */
     bool stamped;          /* completions carry their time; constant */
     struct stats_cq *stats;
-    struct iw_pd *parent;  /* the parent domain it was made on, NULL: none */
+    struct iw_pd *parent; /* the parent domain it was made on, NULL: none */
 };
 
 static inline struct iw_cq *iw_cq(struct ibv_cq *c)

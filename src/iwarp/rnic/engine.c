@@ -53,6 +53,11 @@ void iw_engine_watch_locked(void)
     sys_epoll_ctl(iw_engine.wait_set, EPOLL_CTL_MOD, iw_engine.sockets, &ev);
 }
 
+bool iw_engine_is_thread(void)
+{
+    return is_engine;
+}
+
 bool iw_engine_leased(void)
 {
     return atomic_load_explicit(&iw_engine.leased, memory_order_relaxed) && !is_engine;

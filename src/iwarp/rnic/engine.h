@@ -19,8 +19,9 @@
  * passes enough. Sockets, listeners and timers of a process that sleeps cost nothing.
  *
  * A poller remembers the source that had something for it last: that is tried before all sources
- * are looked at, for as long as it is likely to be the next one, too. The source of a lasting
- * ping-pong is adopted: taken out of the epoll set until its poller is late, see adopt.c.
+ * are looked at, for as long as it is likely to be the next one, too. What it brings is shown after
+ * what came before it elsewhere, see order.h. The source of a lasting ping-pong is adopted: taken
+ * out of the epoll set until its poller is late, see adopt.c.
  *
  * Posted work that was not transmitted at once is on the dirty stack, a lock-free list that any
  * pass takes as a whole. Without a lease the thread takes it at once; under one, when pollers have
@@ -51,6 +52,7 @@ struct iw_source {
     int fd;
     uint32_t events; /* EPOLL* bits asked for */
     uint32_t slot;   /* in the table that epoll data indexes; 0: not added */
+    uint32_t qp_num; /* of its connection, once there is one */
     /**
      * Something is ready; or, with no events, may be: then only a connection looks. May run in
      * several threads at once.

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
+#define IW_PASS_EVENTS 32
 #define IW_ENGINE_MANY 8 /* polls and passes beyond these are not counted: they are many */
 
 extern struct iw_engine {
@@ -44,8 +45,12 @@ struct iw_found {
     uint64_t moved;
 };
 
-/** Runs every source that is ready now. */
+/** Runs the sources that are ready now, of more than IW_PASS_EVENTS so many. */
 struct iw_found iw_engine_run_ready(void);
+/** The same but for that of QP @p but; 0: for none. */
+struct iw_found iw_engine_run_ready_but(uint32_t but);
+/** Whether this is the engine's thread. */
+bool iw_engine_is_thread(void);
 /** Does what is dirty and what is ready, or some of it. @return whether bytes moved, mostly */
 bool iw_engine_progress(struct iw_poller *p);
 /** Switches the sockets on or off in the thread's wait set. */
@@ -70,6 +75,8 @@ void iw_engine_look(void);
  * @return whether bytes moved
  */
 bool iw_source_run(uint64_t key, uint32_t events);
+/** The same unless it is that of QP @p but; 0: of none. */
+bool iw_source_run_but(uint64_t key, uint32_t events, uint32_t but);
 /**
  * Takes the source that epoll names by @p key out of the epoll set: it is left to who calls
  * iw_source_run(). A change of the events asked for puts it back.
@@ -87,6 +94,8 @@ void iw_adopted_note(const struct iw_poller *p);
 void iw_adopted_put_back(const struct iw_poller *by);
 /** Puts it back unless it was run since the last call. */
 void iw_adopted_look(void);
+/** Runs it, unless it is that of QP @p but. */
+void iw_adopted_run(uint32_t but);
 /** It is taken out of the table. */
 void iw_adopted_gone(uint64_t key);
 

@@ -4,7 +4,6 @@
 
 #include "common/sys.h"
 
-#define PASS_EVENTS 32
 #define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
 #define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
@@ -22,10 +21,15 @@ const struct iw_poller *iw_engine_poller(void)
 
 struct iw_found iw_engine_run_ready(void)
 {
-    struct epoll_event ev[PASS_EVENTS];
-    struct iw_found f = {.ready = sys_epoll_look(iw_engine.sockets, ev, PASS_EVENTS)};
+    return iw_engine_run_ready_but(0);
+}
+
+struct iw_found iw_engine_run_ready_but(uint32_t but)
+{
+    struct epoll_event ev[IW_PASS_EVENTS];
+    struct iw_found f = {.ready = sys_epoll_look(iw_engine.sockets, ev, IW_PASS_EVENTS)};
     for (long i = 0; i < f.ready; i++)
-        if (iw_source_run(ev[i].data.u64, ev[i].events))
+        if (iw_source_run_but(ev[i].data.u64, ev[i].events, but))
             f.moved = ev[i].data.u64;
     return f;
 }

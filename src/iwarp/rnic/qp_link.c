@@ -5,6 +5,7 @@
 #include "common/usdt.h"
 #include "rnic/cm.h"
 #include "rnic/conf.h"
+#include "rnic/order.h"
 #include "rnic/pool.h"
 #include "rnic/qp_answer.h"
 #include "rnic/qp_explain.h"
@@ -100,6 +101,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
     if (!r) {
         qp->stream = l->stream;
         qp->source = l->source;
+        __atomic_store_n(&qp->source->qp_num, qp->pub.qp_num, __ATOMIC_RELAXED);
         qp->same_host = l->same_host;
         qp->ext = a->ext;
         iwc_rx_init(&qp->rx, &iw_qp_upcalls, qp, a->crc, a->ext);
@@ -111,6 +113,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->rtr = l->rtr;
         qp->close = IWC_CLOSE_OPEN;
         qp->linked = qp->was_linked = true;
+        iw_order_connections(1);
         iw_qp_set_state_locked(qp, IBV_QPS_RTS);
     }
     lock_put(&qp->sq_lock);
@@ -238,6 +241,8 @@ void iw_qp_unlink(struct iw_qp *qp)
     lock_get(&qp->sq_lock);
     qp->linked = false;
     iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
+    if (qp->stream)
+        iw_order_connections(-1);
     qp->stream = NULL;
     qp->source = NULL;
     qp->cm = NULL;

@@ -3,6 +3,7 @@
 #include "rnic/qp_rx.h"
 
 #include "common/sys.h"
+#include "rnic/order.h"
 #include "rnic/place.h"
 #include "rnic/pool.h"
 #include "rnic/qp_answer.h"
@@ -366,8 +367,12 @@ bool iw_qp_ready(struct iw_qp *qp, uint32_t events)
     bool moved = false;
     if (events & EPOLLOUT)
         moved = send_rest(qp);
-    if (events == EPOLLOUT || !lock_try(&qp->rx_lock))
+    if (events == EPOLLOUT)
         return moved;
+    if (!lock_try(&qp->rx_lock)) {
+        iw_order_busy();
+        return moved;
+    }
     if (qp->stream)
         moved |= receive(qp, events);
     iw_rx_leave(qp);

@@ -2,6 +2,7 @@
 #include "rnic/region.h"
 
 #include "rnic/mw.h"
+#include "rnic/order.h"
 #include "rnic/qp.h"
 #include "rnic/srq.h"
 #include "rnic/stag.h"
@@ -231,6 +232,8 @@ int iw_region_publish(struct iw_region *r)
 {
     atomic_init(&r->windows, 0);
     atomic_init(&r->changes, 0);
+    if (r->grant.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND))
+        iw_order_expose();
     return iw_stag_insert(r);
 }
 

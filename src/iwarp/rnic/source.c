@@ -7,6 +7,7 @@
 
 #include "common/lock.h"
 #include "common/sys.h"
+#include "rnic/order.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -258,6 +259,11 @@ static void unpin(struct slot *slot)
 
 bool iw_source_run(uint64_t key, uint32_t events)
 {
+    return iw_source_run_but(key, events, 0);
+}
+
+bool iw_source_run_but(uint64_t key, uint32_t events, uint32_t but)
+{
     uint32_t i = (uint32_t)key;
     if (!i)
         return false;
@@ -265,10 +271,16 @@ bool iw_source_run(uint64_t key, uint32_t events)
     if (!pin(slot, (uint32_t)(key >> 32)))
         return false;
     bool moved = false;
-    if (!iw_engine_frozen()) { /* else it will be ready at the next look, too */
+    uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
+    bool left = but && qp_num == but, engine = iw_engine_is_thread();
+    if (!left && !iw_engine_frozen()) { /* else it will be ready at the next look, too */
         struct running here = {.outer = running, .slot = i};
         running = &here;
+        if (engine)
+            iw_order_engine_at(qp_num);
         moved = slot->source->ready(slot->source, events);
+        if (engine)
+            iw_order_engine_at(0);
         running = here.outer;
     }
     unpin(slot);

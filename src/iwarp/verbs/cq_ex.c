@@ -6,6 +6,7 @@
 #include "rnic/context.h"
 #include "rnic/cq.h"
 #include "rnic/engine.h"
+#include "rnic/order.h"
 #include "rnic/region.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -32,6 +33,7 @@ static int advance(struct iw_cq *cq)
     }
     if (!got)
         return over ? EIO : ENOENT;
+    iw_order_show(cq, &cq->current.wc, 1);
     cq->pub_ex.status = cq->current.wc.status;
     cq->pub_ex.wr_id = cq->current.wc.wr_id;
     return 0;

@@ -2,6 +2,7 @@
 /* The data path: posting, polling, arming. */
 #include "rnic/cq.h"
 #include "rnic/engine.h"
+#include "rnic/order.h"
 #include "rnic/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -24,10 +25,13 @@ int op_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
         return n < 0 ? -EINVAL : 0;
     int got = iw_cq_take(cq, n, wc);
     iw_engine_polled(&cq->poller);
-    if (got)
-        return got;
-    iw_engine_poll(&cq->poller);
-    return iw_cq_take(cq, n, wc);
+    if (!got) {
+        iw_engine_poll(&cq->poller);
+        got = iw_cq_take(cq, n, wc);
+    }
+    if (got > 0)
+        iw_order_show(cq, wc, got);
+    return got;
 }
 
 int op_req_notify_cq(struct ibv_cq *cq, int solicited_only)
