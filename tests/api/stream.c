@@ -147,11 +147,12 @@ static void complete(struct stream *s, const struct ibv_wc *wc)
     CHECK(wc->wr_id == s->done - 1);
 }
 
-void stream_to(struct stream *s, uint64_t n)
+/** Streams until @p done messages are completed and @p posted are posted, as the queue allows. */
+static void stream_past(struct stream *s, uint64_t done, uint64_t posted)
 {
     struct ibv_wc wc[POLL_BATCH];
-    while (s->done < n) {
-        while (s->posted < n && s->posted - s->done < s->shape->depth)
+    while (s->done < done) {
+        while (s->posted < posted && s->posted - s->done < s->shape->depth)
             stream_post(s, s->peer.rkey);
         int k = ibv_poll_cq(s->id->send_cq, POLL_BATCH, wc);
         CHECK(k >= 0);
@@ -160,16 +161,36 @@ void stream_to(struct stream *s, uint64_t n)
     }
 }
 
+void stream_to(struct stream *s, uint64_t n)
+{
+    stream_past(s, n, n);
+}
+
 void stream_until_corked(struct stream *s)
 {
     uint64_t n = WARM_UP / ROUND * ROUND;
     stream_to(s, n);
     CHECK(calls_sends > 0);
-    for (unsigned i = 0; s->sends_before != calls_sends; i++) {
+    for (unsigned i = 0; i == 0 || s->sends_before != calls_sends; i++) {
         CHECK(i < TRIES);
-        stream_to(s, n + ROUND / 2 + (1 + i % 4) * SIGNAL); /* not in step with what goes out */
+        uint64_t to = n + ROUND / 2 + (1 + i % 4) * SIGNAL; /* not in step with what goes out */
+        stream_past(s, to - SIGNAL, to);
         n += ROUND;
     }
+}
+
+void stream_rest(struct stream *s)
+{
+    while (s->done < s->posted) {
+        struct ibv_wc wc = stream_poll(s->id->send_cq);
+        complete(s, &wc);
+    }
+}
+
+void stream_finish(struct stream *s)
+{
+    stream_rest(s);
+    CHECK(s->sends_before != calls_sends);
 }
 
 void stream_until_flushed(struct stream *s)

@@ -64,8 +64,17 @@ void stream_open(struct stream *s);
 /** Streams up to message @p n, signaled, whose completion is the last thing polled. */
 void stream_to(struct stream *s, uint64_t n);
 
-/** Streams until the last messages are completed and not sent, as far as calls.h tells. */
+/**
+ * Streams until messages are completed and not sent, as far as calls.h tells, and others behind
+ * them are posted; the last of those is signaled.
+ */
 void stream_until_corked(struct stream *s);
+
+/** Takes the completions of all of them, and no other. */
+void stream_rest(struct stream *s);
+
+/** The same where nothing was posted since: then they are sent. */
+void stream_finish(struct stream *s);
 
 /** Posts the next message. @param rkey  the peer's, or a wrong one */
 void stream_post(struct stream *s, uint32_t rkey);

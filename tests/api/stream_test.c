@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One-way streams of small messages, which complete before they are given to TCP: whatever the
- * program does after the last completion, everything arrives. The other side is another process,
- * as a process that moves bytes both ways has no such stream.
+ * One-way streams of small messages, which complete before they are given to TCP while others are
+ * behind them: whatever the program does then, everything arrives; and who waits for all of them
+ * knows that TCP has them. The other side is another process, as a process that moves bytes both
+ * ways has no such stream.
  */
 #include "stream.h"
 
@@ -25,17 +26,36 @@
 #define SEEN_S  10
 #define SENDS   32
 #define PINGS   300
+#define EACH    20000
 #define TRIES   200
 #define BURST   1024
 #define LOOK_NS 50000
 
 #define FEW 64 /* messages at least for one send of a corked stream of depth 16 */
 
-/* ---- how the child goes on after its last completion ---- */
+/* ---- how the child goes on after a completion ---- */
 
 static void does_nothing(struct stream *s)
 {
     stream_until_corked(s);
+    stream_tell(s, s->posted);
+    stream_sleep(s);
+}
+
+static void waits(struct stream *s)
+{
+    stream_until_corked(s);
+    stream_finish(s);
+    stream_tell(s, s->posted);
+    stream_sleep(s);
+}
+
+static void waits_for_each(struct stream *s)
+{
+    for (int i = 0; i < EACH; i++) {
+        stream_to(s, s->posted + 1);
+        CHECK(s->sends_before != calls_sends);
+    }
     stream_tell(s, s->posted);
     stream_sleep(s);
 }
@@ -84,6 +104,7 @@ static void drains(struct stream *s)
 static void takes_memory_away(struct stream *s)
 {
     stream_until_corked(s);
+    stream_finish(s);
     CHECK(!ibv_dereg_mr(s->mr));
     CHECK(!munmap(s->buf, STREAM_PEER));
     stream_tell(s, s->posted);
@@ -94,7 +115,8 @@ static void reads(struct stream *s)
 {
     stream_until_corked(s);
     uint32_t len = s->shape->slots * s->shape->slot;
-    struct ibv_sge sge = {(uintptr_t)s->buf, len, s->mr->lkey};
+    uint8_t *into = s->buf + STREAM_AREA / 2;
+    struct ibv_sge sge = {(uintptr_t)into, len, s->mr->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge,
                              .num_sge = 1,
                              .opcode = IBV_WR_RDMA_READ,
@@ -105,8 +127,9 @@ static void reads(struct stream *s)
     CHECK(image);
     stream_image(s->shape, s->posted, image);
     CHECK(!ibv_post_send(s->id->qp, &wr, &bad));
+    stream_rest(s);
     CHECK(stream_poll(s->id->send_cq).status == IBV_WC_SUCCESS);
-    CHECK(!memcmp(s->buf, image, len));
+    CHECK(!memcmp(into, image, len));
     free(image);
     stream_tell(s, s->posted);
     stream_sleep(s);
@@ -114,16 +137,18 @@ static void reads(struct stream *s)
 
 static void send_one(struct stream *s, uint8_t fill)
 {
-    struct ibv_sge sge = {(uintptr_t)s->buf, STREAM_SHORT, s->mr->lkey};
+    uint8_t *from = s->buf + STREAM_AREA + STREAM_SHORT;
+    struct ibv_sge sge = {(uintptr_t)from, STREAM_SHORT, s->mr->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge,
                              .num_sge = 1,
                              .opcode = IBV_WR_SEND,
                              .send_flags = IBV_SEND_SIGNALED},
                        *bad;
-    memset(s->buf, fill, STREAM_SHORT);
+    memset(from, fill, STREAM_SHORT);
     CHECK(!ibv_post_send(s->id->qp, &wr, &bad));
+    stream_rest(s);
     CHECK(stream_poll(s->id->send_cq).status == IBV_WC_SUCCESS);
-    memset(s->buf, 0, STREAM_SHORT);
+    memset(from, 0, STREAM_SHORT);
 }
 
 static void sends(struct stream *s)
@@ -396,7 +421,6 @@ static void peer_close(struct peer *p)
 static const struct shape small = {1024, STREAM_SHORT, 64, false, false};
 static const struct shape built = {1024, STREAM_SHORT, 64, false, true};
 static const struct shape at_16 = {1024, STREAM_SHORT, 16, false, false};
-static const struct shape at_1 = {1024, STREAM_SHORT, 1, false, false};
 static const struct shape mixed = {100, 9216, 64, true, false};
 static const struct shape mixed_built = {100, 9216, 64, true, true};
 
@@ -407,10 +431,12 @@ static const struct way {
     void (*peer)(struct peer *p);
 } ways[] = {
     {"does nothing", &small, does_nothing, sees_all},
-    {"does nothing, depth 1", &at_1, does_nothing, sees_all},
     {"does nothing, ibv_wr_*", &built, does_nothing, sees_all},
     {"does nothing, mixed", &mixed, does_nothing, sees_all},
     {"does nothing, mixed, ibv_wr_*", &mixed_built, does_nothing, sees_all},
+    {"waits", &small, waits, sees_all},
+    {"waits, mixed", &mixed, waits, sees_all},
+    {"waits for each", &small, waits_for_each, sees_all},
     {"disconnects", &small, disconnects, is_disconnected},
     {"disconnects, mixed", &mixed, disconnects, is_disconnected},
     {"destroys", &small, destroys, is_disconnected_first},

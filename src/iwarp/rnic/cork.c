@@ -42,7 +42,8 @@ bool iw_cork_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->sq_lock);
     qp->cork.on = streams_locked(qp);
-    if (!qp->cork.on || qp->sq.cut == qp->sq.tail || !iw_qp_batch_locked(qp, IW_TURN_MAX))
+    if (!qp->cork.on || qp->sq.cut == qp->sq.tail || qp->sq.tail - qp->sq.head < 2 ||
+        !iw_qp_batch_locked(qp, IW_TURN_MAX))
         return false;
     if (late_locked(qp)) {
         if (qp->batch->unsent < CORK_MIN)
@@ -51,7 +52,7 @@ bool iw_cork_locked(struct iw_qp *qp, struct iw_wakes *w)
     }
     bool all = iw_qp_cut_small_locked(qp, CORK_MAX);
     if (all) {
-        qp->cork.copied_pos = qp->tx.cut_pos;
+        qp->cork.copied_pos = qp->sq.ring[(qp->sq.tail - 2) & qp->sq.mask].end_pos;
         iw_sq_retire_locked(qp, w);
     }
     return all;
