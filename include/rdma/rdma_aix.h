@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The error rules of AIX, for programs that depend on them: define RDMA_AIX_ERRORS before
- * <rdma/rdma_cma.h>, which then includes this. From there on the names below stand for functions
- * that
- * - return 0, or a negative errno, which errno holds as well;
- * - take no null pointer where AIX takes none (-EINVAL, or EINVAL in verbs), among them the channel
- *   of an id, the parameters of a connection, and the queue pair to accept or disconnect;
+ * The error rules of AIX, for programs that depend on them: define RDMA_AIX_ERRORS before the first
+ * <rdma/...> header, which then includes this, or <rdma/rdma_aix_verbs.h> if it has no calls of
+ * librdmacm. From there on the names below stand for functions that
+ * - return 0, or -1 with errno set; -EINVAL, -EPROTONOSUPPORT, -ENOMEM, -ENODATA, -ENODEV and
+ *   -ENOSYS stand for themselves, and errno has the same;
+ * - take no null pointer where AIX takes none (-EINVAL), among them the channel of an id, the
+ *   parameters of a connection, and the queue pair to accept or disconnect;
  * - know one port space, RDMA_PS_TCP (-EPROTONOSUPPORT), and no depth that means "the device's
  *   maximum" (-EINVAL);
- * - fail with -ENOSYS where AIX has the name only, and in ibv_post_send() with ENOTSUP for all but
- *   Send, RDMA Write and RDMA Read.
+ * - do nothing once the descriptor of their channel is closed (-ENODATA);
+ * - fail with -ENOSYS where AIX has the name only.
  * What AIX has not, and what is not named here, is as on Linux.
  */
 #ifndef RDMA_AIX_H
 #define RDMA_AIX_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 
+#include <rdma/rdma_aix_verbs.h>
 #include <rdma/rdma_cma.h>
 
 #ifdef __cplusplus
@@ -30,10 +33,35 @@ static inline int rdma_aix_fail_(int err)
     return -err;
 }
 
-/** Turns -1 and errno into a negative errno. */
+/** Turns -1 into those negative errnos that AIX returns. */
 static inline int rdma_aix_result_(int ret)
 {
-    return ret == -1 ? -errno : ret;
+    if (ret != -1)
+        return ret;
+    switch (errno) {
+    case EINVAL:
+    case EPROTONOSUPPORT:
+    case ENOMEM:
+    case ENODATA:
+    case ENODEV:
+        return -errno;
+    default:
+        return -1;
+    }
+}
+
+/** @return 0, or -ENODATA if the program has closed the descriptor of the channel */
+static inline int rdma_aix_open_(const struct rdma_event_channel *channel)
+{
+    if (channel && fcntl(channel->fd, F_GETFD) == -1 && errno == EBADF)
+        return rdma_aix_fail_(ENODATA);
+    return 0;
+}
+
+/** Whether there is an id whose channel can be used. @return 0, -EINVAL or -ENODATA */
+static inline int rdma_aix_usable_(const struct rdma_cm_id *id)
+{
+    return id ? rdma_aix_open_(id->channel) : rdma_aix_fail_(EINVAL);
 }
 
 /* ---- librdmacm ---- */
@@ -45,35 +73,41 @@ static inline int rdma_aix_create_id(struct rdma_event_channel *channel, struct 
         return rdma_aix_fail_(EINVAL);
     if (ps != RDMA_PS_TCP)
         return rdma_aix_fail_(EPROTONOSUPPORT);
-    return rdma_aix_result_(rdma_create_id(channel, id, context, ps));
+    int ret = rdma_aix_open_(channel);
+    return ret ? ret : rdma_aix_result_(rdma_create_id(channel, id, context, ps));
 }
 
 static inline int rdma_aix_destroy_id(struct rdma_cm_id *id)
 {
-    return rdma_aix_result_(rdma_destroy_id(id));
+    int ret = rdma_aix_usable_(id);
+    return ret ? ret : rdma_aix_result_(rdma_destroy_id(id));
 }
 
 static inline int rdma_aix_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-    if (!channel)
+    if (!id || !channel)
         return rdma_aix_fail_(EINVAL);
-    return rdma_aix_result_(rdma_migrate_id(id, channel));
+    int ret = rdma_aix_open_(channel);
+    return ret ? ret : rdma_aix_result_(rdma_migrate_id(id, channel));
 }
 
 static inline int rdma_aix_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-    return rdma_aix_result_(rdma_bind_addr(id, addr));
+    int ret = rdma_aix_usable_(id);
+    return ret ? ret : rdma_aix_result_(rdma_bind_addr(id, addr));
 }
 
 static inline int rdma_aix_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
                                         struct sockaddr *dst_addr, int timeout_ms)
 {
-    return rdma_aix_result_(rdma_resolve_addr(id, src_addr, dst_addr, timeout_ms));
+    int ret = rdma_aix_usable_(id);
+    return ret ? ret : rdma_aix_result_(rdma_resolve_addr(id, src_addr, dst_addr, timeout_ms));
 }
 
 static inline int rdma_aix_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-    return rdma_aix_result_(rdma_resolve_route(id, timeout_ms));
+    int ret = rdma_aix_usable_(id);
+    return ret ? ret : rdma_aix_result_(rdma_resolve_route(id, timeout_ms));
 }
 
 static inline int rdma_aix_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
@@ -97,7 +131,7 @@ static inline int rdma_aix_conn_param_(const struct rdma_cm_id *id,
         conn_param->responder_resources > device.max_qp_rd_atom ||
         conn_param->initiator_depth > device.max_qp_init_rd_atom)
         return rdma_aix_fail_(EINVAL);
-    return 0;
+    return rdma_aix_usable_(id);
 }
 
 static inline int rdma_aix_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
@@ -108,7 +142,8 @@ static inline int rdma_aix_connect(struct rdma_cm_id *id, struct rdma_conn_param
 
 static inline int rdma_aix_listen(struct rdma_cm_id *id, int backlog)
 {
-    return rdma_aix_result_(rdma_listen(id, backlog));
+    int ret = rdma_aix_usable_(id);
+    return ret ? ret : rdma_aix_result_(rdma_listen(id, backlog));
 }
 
 static inline int rdma_aix_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
@@ -116,7 +151,7 @@ static inline int rdma_aix_accept(struct rdma_cm_id *id, struct rdma_conn_param 
     int ret = rdma_aix_conn_param_(id, conn_param);
     if (ret)
         return ret;
-    if (!id->qp)
+    if (!id->qp || !id->qp->context)
         return rdma_aix_fail_(EINVAL);
     return rdma_aix_result_(rdma_accept(id, conn_param));
 }
@@ -124,20 +159,25 @@ static inline int rdma_aix_accept(struct rdma_cm_id *id, struct rdma_conn_param 
 static inline int rdma_aix_reject(struct rdma_cm_id *id, const void *private_data,
                                   uint8_t private_data_len)
 {
-    return rdma_aix_result_(rdma_reject(id, private_data, private_data_len));
+    int ret = rdma_aix_usable_(id);
+    return ret ? ret : rdma_aix_result_(rdma_reject(id, private_data, private_data_len));
 }
 
 static inline int rdma_aix_disconnect(struct rdma_cm_id *id)
 {
     if (!id || !id->qp)
         return rdma_aix_fail_(EINVAL);
-    return rdma_aix_result_(rdma_disconnect(id));
+    int ret = rdma_aix_usable_(id);
+    return ret ? ret : rdma_aix_result_(rdma_disconnect(id));
 }
 
 static inline int rdma_aix_get_cm_event(struct rdma_event_channel *channel,
                                         struct rdma_cm_event **event)
 {
-    return rdma_aix_result_(rdma_get_cm_event(channel, event));
+    if (!channel || !event)
+        return rdma_aix_fail_(EINVAL);
+    int ret = rdma_aix_open_(channel);
+    return ret ? ret : rdma_aix_result_(rdma_get_cm_event(channel, event));
 }
 
 static inline int rdma_aix_ack_cm_event(struct rdma_cm_event *event)
@@ -183,54 +223,6 @@ static inline int rdma_aix_leave_multicast(struct rdma_cm_id *id, struct sockadd
     return rdma_aix_fail_(ENOSYS);
 }
 
-/* ---- Verbs: those that <infiniband/verbs.h> has as inlines, which no library can guard ---- */
-
-static inline int rdma_aix_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
-{
-    return cq && cq->context ? ibv_poll_cq(cq, num_entries, wc) : -EINVAL;
-}
-
-static inline int rdma_aix_req_notify_cq(struct ibv_cq *cq, int solicited_only)
-{
-    return cq && cq->context ? ibv_req_notify_cq(cq, solicited_only) : EINVAL;
-}
-
-/* Lists are posted one by one, so that all before the wrong one are posted. */
-
-static inline int rdma_aix_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
-                                     struct ibv_recv_wr **bad_wr)
-{
-    int ret = wr ? 0 : EINVAL;
-    for (; wr && !ret; wr = wr->next) {
-        struct ibv_recv_wr one = *wr, *bad;
-        one.next = NULL;
-        ret = qp && qp->context && one.sg_list ? ibv_post_recv(qp, &one, &bad) : EINVAL;
-        if (ret)
-            *bad_wr = wr;
-    }
-    return ret;
-}
-
-static inline int rdma_aix_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
-                                     struct ibv_send_wr **bad_wr)
-{
-    int ret = wr ? 0 : EINVAL;
-    for (; wr && !ret; wr = wr->next) {
-        struct ibv_send_wr one = *wr, *bad;
-        one.next = NULL;
-        if (!qp || !qp->context || !one.sg_list)
-            ret = EINVAL;
-        else if (one.opcode != IBV_WR_SEND && one.opcode != IBV_WR_RDMA_WRITE &&
-                 one.opcode != IBV_WR_RDMA_READ)
-            ret = ENOTSUP;
-        else
-            ret = ibv_post_send(qp, &one, &bad);
-        if (ret)
-            *bad_wr = wr;
-    }
-    return ret;
-}
-
 #define rdma_create_id       rdma_aix_create_id
 #define rdma_destroy_id      rdma_aix_destroy_id
 #define rdma_migrate_id      rdma_aix_migrate_id
@@ -251,10 +243,6 @@ static inline int rdma_aix_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 #define rdma_set_option      rdma_aix_set_option
 #define rdma_join_multicast  rdma_aix_join_multicast
 #define rdma_leave_multicast rdma_aix_leave_multicast
-#define ibv_poll_cq          rdma_aix_poll_cq
-#define ibv_req_notify_cq    rdma_aix_req_notify_cq
-#define ibv_post_recv        rdma_aix_post_recv
-#define ibv_post_send        rdma_aix_post_send
 
 #ifdef __cplusplus
 }

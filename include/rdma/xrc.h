@@ -37,4 +37,8 @@ int ibv_unreg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)
 }
 #endif
 
+#ifdef RDMA_AIX_ERRORS
+#include <rdma/rdma_aix_verbs.h>
+#endif
+
 #endif
