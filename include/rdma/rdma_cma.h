@@ -148,7 +148,9 @@ struct rdma_conn_param {
     uint8_t retry_count; /* not in an answer */
     uint8_t rnr_retry_count;
     uint8_t srq;
-    uint32_t qp_num; /* the queue pair to connect when id->qp is NULL */
+    /* The queue pair to connect when id->qp is NULL. In an ESTABLISHED: the number of the peer's, 0
+     * if it does not tell. */
+    uint32_t qp_num;
 };
 
 struct rdma_ud_param {

@@ -77,6 +77,7 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
     }
     conn->initiator_depth = from->initiator_depth;
     conn->responder_resources = from->responder_resources;
+    conn->qp_num = from->peer_qpn;
     event->pub.status = from->status;
 }
 

@@ -123,6 +123,48 @@ static void an_unanswered_request_is_rejected_with_its_id(void **state)
     cm_close(&s);
 }
 
+/** The number in the next event, which must be @p type with @p text as private data. */
+static uint32_t number_told(struct rdma_event_channel *channel, enum rdma_cm_event_type type,
+                            const char *text, struct rdma_cm_id **id)
+{
+    struct rdma_cm_event *event = cm_next(channel);
+    assert_int_equal(event->event, type);
+    assert_int_equal(event->param.conn.private_data_len, text ? strlen(text) : 0);
+    if (text)
+        assert_memory_equal(event->param.conn.private_data, text, strlen(text));
+    if (id)
+        *id = event->id;
+    uint32_t number = event->param.conn.qp_num;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    return number;
+}
+
+/* A Request goes out before either side knows who the other is. */
+static void each_side_is_told_the_queue_pair_of_the_other(void **state)
+{
+    struct cm_sides s;
+    struct rdma_cm_id *b;
+    (void)state;
+    cm_open(&s, NULL);
+    struct rdma_conn_param asks = {.private_data = "ping", .private_data_len = 4};
+    struct rdma_conn_param says = {.private_data = "welcome", .private_data_len = 7};
+    for (int silent = 0; silent < 2; silent++) {
+        struct rdma_cm_id *a = cm_prepare(s.a, &s.addr);
+        assert_int_equal(rdma_connect(a, &asks), 0);
+        assert_int_equal(number_told(s.b, RDMA_CM_EVENT_CONNECT_REQUEST, "ping", &b), 0);
+        cm_add_qp(b);
+        assert_int_equal(rdma_accept(b, silent ? NULL : &says), 0);
+        assert_int_equal(
+            number_told(s.a, RDMA_CM_EVENT_ESTABLISHED, silent ? NULL : "welcome", NULL),
+            b->qp->qp_num);
+        assert_int_equal(number_told(s.b, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL), a->qp->qp_num);
+        cm_drop(a);
+        assert_int_equal(number_told(s.b, RDMA_CM_EVENT_DISCONNECTED, NULL, NULL), 0);
+        cm_drop(b);
+    }
+    cm_close(&s);
+}
+
 /* ---- data around the beginning ---- */
 
 static void the_passive_side_sends_first(void **state)
@@ -361,6 +403,7 @@ int main(void)
         cmocka_unit_test(another_thread_accepts_late),
         cmocka_unit_test(the_peer_is_gone_before_the_accept),
         cmocka_unit_test(an_unanswered_request_is_rejected_with_its_id),
+        cmocka_unit_test(each_side_is_told_the_queue_pair_of_the_other),
         cmocka_unit_test(the_passive_side_sends_first),
         cmocka_unit_test(what_was_posted_goes_out_before_the_disconnect),
         cmocka_unit_test(queue_pairs_that_the_id_does_not_know),

@@ -132,7 +132,7 @@ static void speak_first(struct peer *p, const struct passive *r)
     uint8_t nothing[28];
     cm_quiet(sides.b, QUIET_MS); /* not established before it */
     if (r->r1 & C) {
-        s = peer_tagged(PEER_WRITE, 0, 0, NULL, 0); /* any key will do */
+        s = peer_tagged(PEER_WRITE, 1, 0x123456, NULL, 0); /* any key and offset will do */
         peer_send_seg(p, &s);
         return;
     }
@@ -174,6 +174,7 @@ static void run_passive(const struct passive *r, bool slowly)
     assert_int_equal(ev->event, RDMA_CM_EVENT_ESTABLISHED);
     assert_int_equal(ev->param.conn.responder_resources, r->got_ird);
     assert_int_equal(ev->param.conn.initiator_depth, r->got_ord);
+    assert_int_equal(ev->param.conn.qp_num, 0); /* it is no anywarp */
     assert_int_equal(rdma_ack_cm_event(ev), 0);
     close(p.fd);
     cm_expect(sides.b, RDMA_CM_EVENT_DISCONNECTED);
@@ -327,7 +328,9 @@ static void run_active(const struct active *r, bool slowly)
     if (!r->terminate) {
         assert_int_equal(ev->param.conn.responder_resources, r->ird);
         assert_int_equal(ev->param.conn.initiator_depth, r->ord);
+        assert_int_equal(ev->param.conn.private_data_len, 4);
         assert_memory_equal(ev->param.conn.private_data, "pong", 4);
+        assert_int_equal(ev->param.conn.qp_num, 0);
     }
     assert_int_equal(rdma_ack_cm_event(ev), 0);
     if (r->first != NO_FIRST)
@@ -377,6 +380,86 @@ static void reply_that_refuses(void **state)
             assert_int_equal(rdma_ack_cm_event(ev), 0);
             peer_close(&p);
         }
+    witness_goes_on();
+}
+
+/* ---- the number of the queue pair: what says that it is an anywarp may tell any ---- */
+
+static void numbers_told_to_a_listener(void **state)
+{
+    static const struct {
+        uint32_t stag;
+        uint64_t to;
+        uint32_t told;
+    } rows[] = {{1, 0xffffff, 0xffffff}, {1, 0, 0},       {1, 0x1000000, 0},
+                {1, 1ull << 63 | 5, 0},  {0x100, 0x5, 0}, {1, 2, 2}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        static struct peer p;
+        uint8_t got[32], number[4];
+        call(&p);
+        peer_send(&p, frame, make_enhanced("MPA ID Req Frame", 0x06, A | 4, C | 4, "ping", 4));
+        struct rdma_cm_id *id = cm_request(sides.b);
+        cm_add_qp(id);
+        struct rdma_conn_param param = {.private_data = "pong", .private_data_len = 4};
+        assert_int_equal(rdma_accept(id, &param), 0);
+        peer_put32(number, id->qp->qp_num);
+        assert_int_equal(recv(p.fd, got, 32, MSG_WAITALL), 32);
+        assert_int_equal(got[16], S | 0x0c);
+        assert_memory_equal(got + 24, "pong", 4);
+        assert_memory_equal(got + 28, number, 4);
+        /* Only the first message counts. */
+        struct peer_seg s[2] = {peer_tagged(PEER_WRITE, rows[i].stag, rows[i].to, NULL, 0),
+                                peer_tagged(PEER_WRITE, 1, 77, NULL, 0)};
+        for (int k = 0; k < 2; k++)
+            peer_send_seg(&p, &s[k]);
+        struct rdma_cm_event *ev = cm_next(sides.b);
+        assert_int_equal(ev->event, RDMA_CM_EVENT_ESTABLISHED);
+        assert_int_equal(ev->param.conn.qp_num, rows[i].told);
+        assert_int_equal(rdma_ack_cm_event(ev), 0);
+        close(p.fd);
+        cm_expect(sides.b, RDMA_CM_EVENT_DISCONNECTED);
+        cm_drop(id);
+    }
+    witness_goes_on();
+}
+
+static void numbers_told_to_a_caller(void **state)
+{
+    static const struct {
+        uint8_t flags;
+        const char *data;
+        size_t len, left;
+        uint32_t told;
+    } rows[] = {
+        {0x0c, "pong\0\1\2\3", 8, 4, 0x010203},
+        {0x0c, "\0\1\2\3", 4, 0, 0x010203},
+        {0x0c, "pong\1\0\0\0", 8, 4, 0},
+        {0x0c, "pon", 3, 3, 0},
+        {0x0c, "", 0, 0, 0},
+        {0x04, "pong\0\1\2\3", 8, 8, 0},
+        {0x0e, "pong\0\1\2\3", 8, 8, 0},
+        {0x08, "pong\0\1\2\3", 8, 8, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        static struct peer p;
+        struct rdma_cm_event *ev;
+        peer_listen(&p, &(struct peer_conf){.no_crc = true});
+        peer_called(&p);
+        peer_take_request(&p);
+        peer_send(
+            &p, frame,
+            make_enhanced("MPA ID Rep Frame", rows[i].flags, 4, 4, rows[i].data, rows[i].len));
+        assert_int_equal(rdma_get_cm_event(p.victim.events, &ev), 0);
+        assert_int_equal(ev->event, RDMA_CM_EVENT_ESTABLISHED);
+        assert_int_equal(ev->param.conn.qp_num, rows[i].told);
+        assert_int_equal(ev->param.conn.private_data_len, rows[i].left);
+        if (rows[i].left)
+            assert_memory_equal(ev->param.conn.private_data, rows[i].data, rows[i].left);
+        assert_int_equal(rdma_ack_cm_event(ev), 0);
+        peer_close(&p);
+    }
     witness_goes_on();
 }
 
@@ -455,6 +538,8 @@ static int run_tables(void)
         cmocka_unit_test(what_is_no_request),
         cmocka_unit_test(replies),
         cmocka_unit_test(reply_that_refuses),
+        cmocka_unit_test(numbers_told_to_a_listener),
+        cmocka_unit_test(numbers_told_to_a_caller),
         cmocka_unit_test(crc_if_one_side_asks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -2,6 +2,7 @@
 #include "wire/mpa.h"
 
 #include "vectors.h"
+#include "wire/bytes.h"
 
 static const struct {
     struct vector v;
@@ -293,6 +294,63 @@ static void encode_without_p2p(void **state)
     assert_memory_equal(buf + 20, "\0\0\0\0", 4);
 }
 
+static void number_behind_the_private_data(void **state)
+{
+    static const uint8_t pd[512];
+    static const struct {
+        uint8_t rev;
+        bool enhanced;
+        uint16_t pd_len;
+        bool fits;
+    } t[] = {
+        {2, true, 0, true},    {2, true, 255, true},  {2, true, 504, true},  {2, true, 505, false},
+        {2, true, 508, false}, {2, false, 508, true}, {1, false, 508, true}, {1, false, 509, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+        uint8_t buf[MPA_START_MAX];
+        struct mpa_start m = {.reply = true,
+                              .rev = t[i].rev,
+                              .enhanced = t[i].enhanced,
+                              .pd = pd,
+                              .pd_len = t[i].pd_len};
+        size_t used, len = mpa_start_encode(buf, &m);
+        assert_int_equal(mpa_start_add_qpn(buf, len, 0xabcdef), len + (t[i].fits ? 4 : 0));
+        assert_int_equal(mpa_start_decode(buf, sizeof(buf), true, &m, &used), MPA_PARSE_OK);
+        assert_int_equal(used, len + (t[i].fits ? 4 : 0));
+        assert_int_equal(mpa_start_take_qpn(&m), t[i].fits ? 0xabcdef : 0);
+        assert_int_equal(m.pd_len, t[i].pd_len);
+    }
+}
+
+/* What a peer may make of it. */
+static void numbers_that_are_none(void **state)
+{
+    static const struct {
+        uint8_t flags;
+        uint16_t pd_len;
+        uint32_t number, got;
+        uint16_t left;
+    } t[] = {
+        {MPA_FLAG_QPN_REPLY, 4, 0xffffff, 0xffffff, 0},
+        {MPA_FLAG_QPN_REPLY, 4, 0x1000000, 0, 0},
+        {MPA_FLAG_QPN_REPLY, 4, 0xffffffff, 0, 0},
+        {MPA_FLAG_QPN_REPLY, 4, 0, 0, 0},
+        {MPA_FLAG_QPN_REPLY, 3, 2, 0, 3},
+        {MPA_FLAG_QPN_REPLY, 0, 2, 0, 0},
+        {0, 4, 2, 0, 4},
+        {MPA_FLAG_QPN_REQUEST, 4, 2, 0, 4},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+        uint8_t pd[4];
+        struct mpa_start m = {.flags = t[i].flags, .pd = pd, .pd_len = t[i].pd_len};
+        put_be32(pd, t[i].number);
+        assert_int_equal(mpa_start_take_qpn(&m), t[i].got);
+        assert_int_equal(m.pd_len, t[i].left);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +366,8 @@ int main(void)
         cmocka_unit_test(blocks),
         cmocka_unit_test(encode_limits),
         cmocka_unit_test(encode_without_p2p),
+        cmocka_unit_test(number_behind_the_private_data),
+        cmocka_unit_test(numbers_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

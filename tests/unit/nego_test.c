@@ -45,7 +45,7 @@ static bool same_result(const struct mpa_result *a, const struct mpa_result *b)
 {
     return a->rev == b->rev && a->enhanced == b->enhanced && a->crc == b->crc &&
            a->tx_markers == b->tx_markers && a->ext == b->ext && a->p2p == b->p2p &&
-           a->rtr == b->rtr && a->ird == b->ird && a->ord == b->ord;
+           a->rtr == b->rtr && a->ird == b->ird && a->ord == b->ord && a->peer_qpn == b->peer_qpn;
 }
 
 /* ---- the states ---- */
@@ -180,7 +180,7 @@ static void requests(void **ctx)
     } t[] = {
         {{.rev = 2, .ird = 1, .ord = 1}, 0x10, 1, 1},
         {{.rev = 2, .crc = true, .ird = 128, .ord = 7}, 0x50, 128, 7},
-        {{.rev = 2, .ext = true}, 0x12, 0, 0},
+        {{.rev = 2, .ext = true}, 0x16, 0, 0},
         {{.rev = 2, .p2p = true, .rtr = W | D, .ird = 1, .ord = 1}, 0x10, 0x8001, 0xc001},
         {{.rev = 2, .p2p = true, .rtr = W | D | B, .ord = 0}, 0x10, 0x8000, 0x8000},
         {{.rev = 2, .p2p = true, .rtr = D, .ord = 3}, 0x10, 0x8000, 0x4003},
@@ -277,9 +277,13 @@ static void answers(void **ctx)
          {.rev = 2, .enhanced = true}},
         {"extension", {.ext = true, .rtr = W | D}, 0x02, 0, 0, 0, 0, 0x14, 0, 0,
          {.rev = 2, .enhanced = true, .ext = true}},
-        {"extension not asked for", {.ext = true, .rtr = W | D}, 0x04, 0, 0, 0, 0, 0x10, 0, 0,
-         {.rev = 2, .enhanced = true}},
-        {"extension switched off", {.rtr = W | D}, 0x02, 0, 0, 0, 0, 0x10, 0, 0,
+        {"extension, a number that we have not", {.ext = true, .rtr = W | D}, 0x06, 0, 0, 0, 0,
+         0x14, 0, 0, {.rev = 2, .enhanced = true, .ext = true}},
+        {"extension not asked for", {.ext = true, .rtr = W | D, .qpn = 5}, 0x04, 0, 0, 0, 0, 0x10,
+         0, 0, {.rev = 2, .enhanced = true}},
+        {"number not asked for", {.ext = true, .rtr = W | D, .qpn = 5}, 0x02, 0, 0, 0, 0, 0x14, 0,
+         0, {.rev = 2, .enhanced = true, .ext = true}},
+        {"extension switched off", {.rtr = W | D, .qpn = 5}, 0x06, 0, 0, 0, 0, 0x10, 0, 0,
          {.rev = 2, .enhanced = true}},
         {"ord lowered, ird kept", {.rtr = W | D}, 0, 2, 9, 4, 16, 0x10, 4, 2,
          {.rev = 2, .enhanced = true, .ird = 4, .ord = 2}},
@@ -472,6 +476,73 @@ static void reply_revisions(void **ctx)
     }
 }
 
+/* ---- the number of the queue pair ---- */
+
+/* Both ends are ours; a rejection does not tell it, nor does a Reply that has no room for it. */
+static void number_between_our_own(void **ctx)
+{
+    static const uint8_t data[508];
+    static const struct {
+        bool theirs, ours, accept;
+        uint16_t len;
+        bool told;
+    } t[] = {
+        {true, true, true, 0, true},   {true, true, true, 7, true},
+        {true, true, true, 504, true}, {true, true, true, 508, false},
+        {true, true, false, 7, false}, {true, false, true, 7, false},
+        {false, true, true, 7, false},
+    };
+    (void)ctx;
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+        struct mpa_conf conf = plain;
+        struct mpa_nego a, b;
+        conf.ext = t[i].theirs;
+        assert_int_equal(mpa_nego_connect(&a, &conf, NULL, 0), 0);
+        conf.ext = t[i].ours;
+        mpa_nego_listen(&b, &conf);
+        assert_int_equal(mpa_nego_input(&b, a.out, a.out_len), a.out_len);
+        b.conf.qpn = 0x123456;
+        if (t[i].accept)
+            assert_int_equal(mpa_nego_accept(&b, 4, 4, data, t[i].len), 0);
+        else
+            assert_int_equal(mpa_nego_reject(&b, data, t[i].len), 0);
+        assert_int_equal(b.out_len, 24 + t[i].len + (t[i].told ? 4 : 0));
+        assert_int_equal(mpa_nego_input(&a, b.out, b.out_len), b.out_len);
+        assert_int_equal(a.state, t[i].accept ? MPA_NEGO_AGREED : MPA_NEGO_REJECTED);
+        assert_int_equal(a.result.peer_qpn, t[i].told ? 0x123456 : 0);
+        assert_int_equal(a.peer.pd_len, t[i].len);
+        assert_memory_equal(a.peer.pd, data, t[i].len);
+        assert_int_equal(b.result.peer_qpn, 0);
+    }
+}
+
+/* Private data of any other peer are the program's, whatever the reserved bits say. */
+static void data_of_others_are_whole(void **ctx)
+{
+    static const struct {
+        bool ext;
+        uint8_t flags;
+        uint32_t number;
+    } t[] = {
+        {true, 0x0c, 0x616d65}, {true, 0x04, 0}, {true, 0x0e, 0},  {true, 0x0a, 0},
+        {true, 0x08, 0},        {true, 0x06, 0}, {false, 0x0c, 0}, {false, 0x0f, 0},
+    };
+    (void)ctx;
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+        struct mpa_conf conf = plain;
+        struct mpa_nego n;
+        uint8_t f[64];
+        conf.ext = t[i].ext;
+        assert_int_equal(mpa_nego_connect(&n, &conf, NULL, 0), 0);
+        size_t len = frame(f, true, MPA_FLAG_S | t[i].flags, 2, "\0\4\0\4my\0ame", 10);
+        assert_int_equal(mpa_nego_input(&n, f, len), len);
+        assert_int_equal(n.state, MPA_NEGO_AGREED);
+        assert_int_equal(n.result.peer_qpn, t[i].number);
+        assert_int_equal(n.peer.pd_len, t[i].number ? 2 : 6);
+        assert_memory_equal(n.peer.pd, "my\0ame", n.peer.pd_len);
+    }
+}
+
 /* ---- bytes ---- */
 
 /* Both roles, the longest frames, cut in two at every place. */
@@ -599,6 +670,8 @@ int main(void)
         cmocka_unit_test(answers_without_block),
         cmocka_unit_test(replies),
         cmocka_unit_test(reply_revisions),
+        cmocka_unit_test(number_between_our_own),
+        cmocka_unit_test(data_of_others_are_whole),
         cmocka_unit_test(split_everywhere),
         cmocka_unit_test(surplus_behind_the_request),
         cmocka_unit_test(surplus_behind_the_reply),

@@ -151,7 +151,8 @@ int mpa_nego_connect(struct mpa_nego *n, const struct mpa_conf *conf, const void
         return -EINVAL;
 
     struct mpa_start m = {
-        .flags = (conf->crc ? MPA_FLAG_C : 0) | (conf->ext ? MPA_FLAG_EXT_REQUEST : 0),
+        .flags = (conf->crc ? MPA_FLAG_C : 0) |
+                 (conf->ext ? MPA_FLAG_EXT_REQUEST | MPA_FLAG_QPN_REQUEST : 0),
         .rev = conf->rev,
         .enhanced = conf->rev == 2,
         .p2p = n->conf.p2p,
@@ -195,6 +196,8 @@ static enum nego_event judge_reply(struct mpa_nego *n)
     };
     if (peer->flags & MPA_FLAG_R)
         return EV_REFUSE;
+    if (n->result.ext)
+        n->result.peer_qpn = mpa_start_take_qpn(&n->peer);
     if (!peer->enhanced)
         return EV_AGREE;
     if (peer->ord > conf->ird && peer->ord != MPA_DEPTH_MAX)
@@ -305,6 +308,8 @@ static int reply(struct mpa_nego *n, enum nego_event ev, uint16_t ird, uint16_t 
     size_t len = mpa_start_encode(n->out, &m);
     if (len == 0)
         return -EINVAL;
+    if (ev == EV_ACCEPT && r.ext && (peer->flags & MPA_FLAG_QPN_REQUEST) && n->conf.qpn)
+        len = mpa_start_add_qpn(n->out, len, n->conf.qpn);
     n->out_len = len;
     n->result = r;
     step(n, ev);

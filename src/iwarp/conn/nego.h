@@ -42,6 +42,7 @@ struct mpa_conf {
     bool p2p;          /* initiator: A, peer-to-peer with RTR */
     uint8_t rtr;       /* MPA_RTR_* this side can send (initiator) or receive (responder) */
     uint16_t ird, ord; /* up to MPA_DEPTH_MAX */
+    uint32_t qpn;      /* responder, when it accepts: of its QP, told to an anywarp; 0: not told */
 };
 
 /**
@@ -57,6 +58,8 @@ struct mpa_result {
     bool p2p;
     uint8_t rtr;       /* p2p: the one MPA_RTR_* the initiator sends; 0 without p2p */
     uint16_t ird, ord; /* reads and atomics: that we serve at once, that we may have outstanding */
+    uint32_t peer_qpn; /* of the peer's QP, 0 if it does not tell; an initiator tells with its
+                          RTR, which the RNIC sees */
 };
 
 struct mpa_nego {
@@ -109,10 +112,10 @@ void mpa_nego_timeout(struct mpa_nego *n);
  * Responder accepts (state WAIT_DECISION -> AGREED): the Reply stands in n->out.
  *
  * The Reply has the Request's revision and S; C is set if either side wants CRC; the extension is
- * answered if the Request offered it and conf.ext; A and RTR types as RFC 6581 section 9.2 says,
- * Write preferred. With an enhanced Request the result is ird = @p ird, but 1 for 0 if the RTR is a
- * Read, and ord = min(@p ord, the peer's IRD); a depth that the peer leaves to the program
- * (MPA_DEPTH_MAX) is answered with MPA_DEPTH_MAX.
+ * answered if the Request offered it and conf.ext, with conf.qpn if it asked for that; A and RTR
+ * types as RFC 6581 section 9.2 says, Write preferred. With an enhanced Request the result is ird =
+ * @p ird, but 1 for 0 if the RTR is a Read, and ord = min(@p ord, the peer's IRD); a depth that the
+ * peer leaves to the program (MPA_DEPTH_MAX) is answered with MPA_DEPTH_MAX.
  *
  * @param ird, ord  the program's, up to MPA_DEPTH_MAX
  * @return 0; -EINVAL in another state or for private data or depths over their limits

@@ -99,6 +99,7 @@ void iw_cm_established(struct iw_cm *cm)
         .type = IW_CM_ESTABLISHED,
         .initiator_depth = depth8(n->result.ord),
         .responder_resources = depth8(n->result.ird),
+        .peer_qpn = n->result.peer_qpn,
     };
     if (n->initiator && n->peer.pd_len) {
         ev.private_data = n->peer.pd;
@@ -434,8 +435,10 @@ void iw_cm_news(struct iw_qp *qp, unsigned news)
         return;
     if ((news & IW_QP_NEWS_READY) && !atomic_exchange(&cm->released, true)) {
         iw_timer_cancel(&cm->timer);
-        if (iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
+        if (iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED)) {
+            cm->nego->result.peer_qpn = qp->peer_qpn;
             iw_cm_established(cm);
+        }
     }
     if (news & IW_QP_NEWS_FIN_HELD) {
         if (!atomic_exchange(&cm->released, true))

@@ -45,6 +45,7 @@ struct iw_cm_event {
     /* CONNECT_REQUEST and ESTABLISHED, from the view of the one who gets the event: reads and
      * atomics it may have outstanding, and must serve. Up to 255. */
     uint8_t initiator_depth, responder_resources;
+    uint32_t peer_qpn;     /* ESTABLISHED: number of the peer's QP, 0 if it does not tell */
     struct iw_cm *request; /* CONNECT_REQUEST: now the handler's; iw_cm_set_handler() it */
 };
 

@@ -285,6 +285,7 @@ struct iw_qp {
     size_t held_bytes;
     uint32_t writing;      /* bytes so far of the Write that comes in */
     uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
+    uint32_t peer_qpn;     /* responder: that an anywarp told with its RTR, 0: none */
     uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
     atomic_bool starved;   /* Sends wait for a posted receive */
     bool paused;           /* and the socket is not read: the bound is reached */

@@ -204,12 +204,17 @@ static void cut_terminate_locked(struct iw_qp *qp)
         qp->term_queued = false;
 }
 
-/** The RTR of RFC 6581 section 9.2, the first FPDU of an initiator. STag 0 is refused by cxgb4. */
+/**
+ * The RTR of RFC 6581 section 9.2, the first FPDU of an initiator. STag 0 is refused by cxgb4. The
+ * tagged offset of a Write without bytes means nothing: to an anywarp it is the number of the QP.
+ */
 static void cut_rtr_locked(struct iw_qp *qp)
 {
-    static const struct rdmap_read_request nothing = {.sink_stag = 1, .source_stag = 1};
+    static const struct rdmap_read_request nothing = {.sink_stag = IW_RTR_STAG,
+                                                      .source_stag = IW_RTR_STAG};
     uint8_t hdr[RDMAP_READ_REQUEST_HDR];
-    struct iwc_msg m = {.opcode = RDMAP_WRITE, .stag = 1};
+    struct iwc_msg m = {
+        .opcode = RDMAP_WRITE, .stag = IW_RTR_STAG, .to = qp->ext ? qp->pub.qp_num : 0};
     if (qp->rtr == MPA_RTR_READ) {
         rdmap_read_request_encode(hdr, &nothing);
         m = (struct iwc_msg){

@@ -7,6 +7,7 @@
 #include "rnic/place.h"
 #include "rnic/pool.h"
 #include "rnic/qp_answer.h"
+#include "rnic/qp_cut.h"
 #include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_held.h"
@@ -26,10 +27,20 @@
  */
 #define READER_NS 20000
 
+/** The RTR of an anywarp, see qp_cut.c. */
+static void note_peer(struct iw_qp *qp, const struct ddp_seg *seg)
+{
+    if (qp->ext && qp->silent && !qp->rx.fpdus && seg->stag == IW_RTR_STAG &&
+        seg->to <= MPA_QPN_MAX)
+        qp->peer_qpn = (uint32_t)seg->to;
+}
+
 static int on_write(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
     uint8_t *p;
+    if (!seg->len)
+        note_peer(qp, seg);
     enum iw_err err = iw_region_check(seg->stag, qp, IW_USE_WRITE, seg->to, seg->len, &p);
     if (!err && seg->len && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;

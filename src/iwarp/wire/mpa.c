@@ -101,3 +101,22 @@ size_t mpa_start_encode(uint8_t *buf, const struct mpa_start *m)
         memcpy(buf + MPA_START_HDR + block, m->pd, m->pd_len);
     return (size_t)MPA_START_HDR + block + m->pd_len;
 }
+
+size_t mpa_start_add_qpn(uint8_t *buf, size_t len, uint32_t qpn)
+{
+    if (len > MPA_START_MAX - MPA_QPN)
+        return len;
+    buf[FLAGS_AT] |= MPA_FLAG_QPN_REPLY;
+    put_be16(buf + PD_LEN_AT, get_be16(buf + PD_LEN_AT) + MPA_QPN);
+    put_be32(buf + len, qpn);
+    return len + MPA_QPN;
+}
+
+uint32_t mpa_start_take_qpn(struct mpa_start *m)
+{
+    if (!(m->flags & MPA_FLAG_QPN_REPLY) || m->pd_len < MPA_QPN)
+        return 0;
+    m->pd_len -= MPA_QPN;
+    uint32_t qpn = get_be32(m->pd + m->pd_len);
+    return qpn <= MPA_QPN_MAX ? qpn : 0;
+}

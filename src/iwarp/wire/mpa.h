@@ -17,14 +17,19 @@
 #define MPA_START_MAX    (MPA_START_HDR + MPA_START_PD_MAX)
 #define MPA_V2_BLOCK     4      /* IRD/ORD block in front of the private data */
 #define MPA_DEPTH_MAX    0x3fff /* largest IRD or ORD the block can carry */
+#define MPA_QPN          4      /* the number of a QP behind the private data */
+#define MPA_QPN_MAX      0xffffff
 
-/** Flag bits. The low four bits are reserved; between our own peers two of them are used. */
+/** Flag bits. The low four bits are reserved; between our own peers three of them are used. */
 #define MPA_FLAG_M           0x80
 #define MPA_FLAG_C           0x40
 #define MPA_FLAG_R           0x20
 #define MPA_FLAG_S           0x10
 #define MPA_FLAG_EXT_REPLY   0x04 /* reply: "I am anywarp" with MPA_FLAG_EXT_REQUEST clear */
 #define MPA_FLAG_EXT_REQUEST 0x02 /* request: "I am anywarp"; peers that echo flags echo it too */
+/* Of use only where the two above say so. */
+#define MPA_FLAG_QPN_REQUEST 0x04 /* request: "tell me the number of your QP" */
+#define MPA_FLAG_QPN_REPLY   0x08 /* reply: it stands behind the private data */
 
 /** RTR messages, as a set (RFC 6581 section 9.2). A zero-length Send is never offered by us. */
 #define MPA_RTR_SEND  0x1
@@ -69,5 +74,19 @@ enum mpa_parse mpa_start_decode(const uint8_t *p, size_t len, bool reply, struct
  * @return size of the frame; 0 if pd_len, ird or ord is over its limit
  */
 size_t mpa_start_encode(uint8_t *buf, const struct mpa_start *m);
+
+/**
+ * Puts the number of the QP behind the private data of a Reply, if there is room for it.
+ *
+ * @param buf  of MPA_START_MAX bytes, with an encoded frame of @p len
+ * @return size of the frame now
+ */
+size_t mpa_start_add_qpn(uint8_t *buf, size_t len, uint32_t qpn);
+
+/**
+ * Takes it off the private data of a decoded Reply of our own peer.
+ * @return up to MPA_QPN_MAX; 0: there is none
+ */
+uint32_t mpa_start_take_qpn(struct mpa_start *m);
 
 #endif
