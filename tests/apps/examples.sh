@@ -46,7 +46,8 @@ for address in "${addresses[@]}"; do
 
     start check "$check" "$address"
     expect_status "check of $address" check 20 0
-    expect_output "check of $address" check "$address: RDMA is supported"
+    expect_output "check of $address" check \
+        "$address: a route through device anywarp0 (no host was asked)"
 done
 sum $any localhost 1 2 '1 + 2 = 3'
 
@@ -71,6 +72,10 @@ wrong_usage "$server" -x
 wrong_usage "$check"
 wrong_usage "$check" 127.0.0.1 127.0.0.1
 wrong_usage "$check" --help
+wrong_usage "$check" -p
+wrong_usage "$check" -p '' 127.0.0.1
+wrong_usage "$check" -t 0 127.0.0.1
+wrong_usage "$check" -t 1s 127.0.0.1
 
 # fails WHAT PATTERN COMMAND...
 fails()
@@ -91,6 +96,32 @@ fails 'no such port' 'no-such-port' "$server" -p no-such-port
 start_server server "$port" "$server" -a 127.0.0.1 -p "$port"
 fails 'a port in use' 'Address already in use' "$server" -a 127.0.0.1 -p "$port"
 stop server
+
+# The check connects, and the server goes on. A route alone is no server.
+fails 'check of a port that refuses' 'RDMA_CM_EVENT_REJECTED: Connection refused' "$check" -p "$port" 127.0.0.1
+start_server server "$port" "$BUILDDIR/src/tools/bin/rping" -s -P -a 127.0.0.1 -p "$port"
+for _ in 1 2; do
+    start check "$check" -p "$port" 127.0.0.1
+    expect_status 'check of a server' check 20 0 server
+    expect_output 'check of a server' check "127.0.0.1 port $port: connected through device anywarp0"
+done
+stop server
+
+# Nor is what knows TCP only: one that waits, and one that speaks.
+for says in '' 'SSH-2.0-none'; do
+    wanted=${says:+RDMA_CM_EVENT_CONNECT_ERROR: Protocol error}
+    start_server server "$port" python3 -c 'import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+peer, _ = listener.accept()
+peer.sendall(sys.argv[2].encode())
+while peer.recv(100):
+    pass' "$port" "$says"
+    before=$SECONDS
+    fails "check of a server without RDMA${says:+ that speaks}" \
+        "${wanted:-no answer in time}" "$check" -t 1 -p "$port" 127.0.0.1
+    [ $((SECONDS - before)) -lt 10 ] || failed 'the check took too long' failing
+    ended server 10
+done
 
 # A server that speaks of nothing that the client can write to.
 if command -v rping >/dev/null; then
