@@ -367,16 +367,18 @@ static bool steers_flows(void)
 static bool invalidates(void)
 {
     struct pair p;
+    struct loan loan;
     struct ibv_send_wr *bad, wr = {.send_flags = IBV_SEND_SIGNALED};
     pair_open(&p, &(struct pair_conf){0});
+    side_lend(&p.b, &loan, 0, 64, IBV_ACCESS_REMOTE_WRITE);
     side_recv(&p.b, 1, 0, 16);
     wr.opcode = IBV_WR_SEND_WITH_INV;
-    wr.invalidate_rkey = p.b.mr->rkey;
+    wr.invalidate_rkey = loan.mw->rkey;
     bool sent =
         ibv_post_send(p.a.id->qp, &wr, &bad) == 0 && side_poll(&p.a).status == IBV_WC_SUCCESS;
     struct ibv_wc wc = sent ? side_poll(&p.b) : (struct ibv_wc){0};
     bool remote = sent && wc.status == IBV_WC_SUCCESS && (wc.wc_flags & IBV_WC_WITH_INV) &&
-                  wc.invalidated_rkey == p.b.mr->rkey;
+                  wc.invalidated_rkey == loan.mw->rkey;
     wr.opcode = IBV_WR_LOCAL_INV;
     wr.invalidate_rkey = p.a.mr->rkey;
     bool local =
@@ -384,6 +386,7 @@ static bool invalidates(void)
     /* Either key is tried once more. */
     bool gone = side_post(&p.a, &p.b, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0) == 0 &&
                 side_poll(&p.a).status == IBV_WC_LOC_PROT_ERR;
+    side_end_loan(&loan);
     pair_close(&p, 0);
     return remote && local && gone;
 }

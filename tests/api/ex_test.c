@@ -87,6 +87,8 @@ static void every_builder(void **state)
     pair_open(&p, &(struct pair_conf){.ex = true});
     uint32_t rkey = p.b.mr->rkey;
     uint64_t remote = (uintptr_t)p.b.buf;
+    struct loan loan;
+    side_lend(&p.b, &loan, 0, 64, IBV_ACCESS_REMOTE_READ);
     for (unsigned i = 0; i < 4; i++)
         side_recv(&p.b, 100 + i, 50000 + i * 1000, 1000);
     memset(p.a.buf, 7, 1000);
@@ -116,7 +118,7 @@ static void every_builder(void **state)
     data(q, &p.a, 6008, 8);
     q->wr_id = 8;
     q->wr_flags |= IBV_SEND_FENCE; /* reads use the keys until they are answered */
-    ibv_wr_send_inv(q, rkey);
+    ibv_wr_send_inv(q, loan.mw->rkey);
     data(q, &p.a, 0, 200);
     q->wr_id = 9;
     ibv_wr_local_inv(q, p.a.mr->rkey);
@@ -134,7 +136,7 @@ static void every_builder(void **state)
     expect(&p.a, 7, IBV_WC_COMP_SWAP);
     expect(&p.a, 8, IBV_WC_SEND);
     expect(&p.a, 9, IBV_WC_LOCAL_INV);
-    expect_recv(&p.b, 103, IBV_WC_RECV, 200, IBV_WC_WITH_INV, rkey);
+    expect_recv(&p.b, 103, IBV_WC_RECV, 200, IBV_WC_WITH_INV, loan.mw->rkey);
     uint64_t word[3];
     memcpy(&word[0], p.a.buf + 6000, 16);
     memcpy(&word[2], p.b.buf + 2000, 8);
@@ -144,6 +146,7 @@ static void every_builder(void **state)
     assert_memory_equal(p.b.buf + 3000, p.a.buf, 500);
     assert_memory_equal(p.b.buf + 4000, p.a.buf, 600);
     assert_memory_equal(p.a.buf + 5000, p.b.buf, 1000);
+    side_end_loan(&loan);
     pair_close(&p, 1);
 }
 

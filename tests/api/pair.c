@@ -274,3 +274,30 @@ int side_post(struct side *s, const struct side *peer, enum ibv_wr_opcode op, ui
     struct ibv_send_wr *bad;
     return ibv_post_send(s->id->qp, &wr, &bad);
 }
+
+void side_lend(struct side *s, struct loan *l, size_t offset, size_t len, unsigned access)
+{
+    l->mr = ibv_reg_mr(s->pd, s->buf, SIDE_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    assert_non_null(l->mr);
+    l->mw = ibv_alloc_mw(s->pd, IBV_MW_TYPE_2);
+    assert_non_null(l->mw);
+    struct ibv_send_wr *bad, wr = {
+                                 .opcode = IBV_WR_BIND_MW,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .bind_mw = {.mw = l->mw,
+                                             .rkey = ibv_inc_rkey(l->mw->rkey),
+                                             .bind_info = {.mr = l->mr,
+                                                           .addr = (uintptr_t)s->buf + offset,
+                                                           .length = len,
+                                                           .mw_access_flags = access}},
+                             };
+    assert_int_equal(ibv_post_send(s->id->qp, &wr, &bad), 0);
+    assert_int_equal(side_poll(s).status, IBV_WC_SUCCESS);
+    l->mw->rkey = wr.bind_mw.rkey;
+}
+
+void side_end_loan(struct loan *l)
+{
+    assert_int_equal(ibv_dealloc_mw(l->mw), 0);
+    assert_int_equal(ibv_dereg_mr(l->mr), 0);
+}

@@ -68,6 +68,16 @@ struct ibv_wc side_poll(struct side *s);
 /** Polls for a while and fails the test if there is one. */
 void side_poll_none(struct side *s, int ms);
 
+/** Memory that the peer of a side may use, and take the right to away: a window of type 2. */
+struct loan {
+    struct ibv_mr *mr;
+    struct ibv_mw *mw;
+};
+
+/** Lends @p len bytes of buf; the side's send queue has nothing to complete. */
+void side_lend(struct side *s, struct loan *l, size_t offset, size_t len, unsigned access);
+void side_end_loan(struct loan *l);
+
 void side_recv(struct side *s, uint64_t wr_id, size_t offset, uint32_t len);
 
 /** One WR from buf[offset] on, signaled; @p remote in the peer's buf. @return of ibv_post_send */

@@ -314,15 +314,15 @@ static void send_with_invalidate_revokes(void **state)
     struct pair p;
     (void)state;
     pair_open(&p, &(struct pair_conf){0});
-    struct ibv_mr *mr =
-        ibv_reg_mr(p.b.pd, p.b.buf, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    struct loan loan;
+    side_lend(&p.b, &loan, 0, 4096, IBV_ACCESS_REMOTE_WRITE);
     struct ibv_sge sge = {(uintptr_t)p.a.buf, 16, p.a.mr->lkey};
     struct ibv_send_wr wr = {.wr_id = 1,
                              .sg_list = &sge,
                              .num_sge = 1,
                              .opcode = IBV_WR_SEND_WITH_INV,
                              .send_flags = IBV_SEND_SIGNALED,
-                             .invalidate_rkey = mr->rkey};
+                             .invalidate_rkey = loan.mw->rkey};
     struct ibv_send_wr *bad;
     side_recv(&p.b, 2, 8192, 64);
     assert_int_equal(ibv_post_send(p.a.id->qp, &wr, &bad), 0);
@@ -330,17 +330,17 @@ static void send_with_invalidate_revokes(void **state)
     struct ibv_wc wc = side_poll(&p.b);
     assert_int_equal(wc.status, IBV_WC_SUCCESS);
     assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
-    assert_int_equal(wc.invalidated_rkey, mr->rkey);
+    assert_int_equal(wc.invalidated_rkey, loan.mw->rkey);
     wr.opcode = IBV_WR_RDMA_WRITE;
     wr.wr.rdma.remote_addr = (uintptr_t)p.b.buf;
-    wr.wr.rdma.rkey = mr->rkey;
+    wr.wr.rdma.rkey = loan.mw->rkey;
     memset(p.b.buf, 0x11, 16);
     memset(p.a.buf, 0x22, 16);
     assert_int_equal(ibv_post_send(p.a.id->qp, &wr, &bad), 0);
     side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
     side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
     assert_int_equal(p.b.buf[0], 0x11);
-    assert_int_equal(ibv_dereg_mr(mr), 0);
+    side_end_loan(&loan);
     pair_close(&p, 0);
 }
 

@@ -405,6 +405,36 @@ static void another_qp_cannot_invalidate_it(void **state)
     scene_close(&s, true);
 }
 
+/**
+ * Memory that is registered for all peers of a domain is no one peer's to take away: whoever tries
+ * that ends its own connection, and the others and the program itself do not notice.
+ */
+static void a_peer_takes_no_memory_from_the_others(void **state)
+{
+    (void)state;
+    for (unsigned bind = 0; bind < 2; bind++) {
+        struct scene s;
+        struct pair second;
+        scene_open(&s, IBV_MW_TYPE_2, ALL | (bind ? MW : 0), false);
+        pair_open(&second, &(struct pair_conf){.with = &s.p.b});
+        side_recv(&second.b, 2, 0, 8);
+        assert_int_equal(read_by(&s.p, s.mr->rkey, at(&s.p, 0), 8), IBV_WC_SUCCESS);
+        assert_int_equal(post_invalidate(&second.a, IBV_WR_SEND_WITH_INV, 1, s.mr->rkey), 0);
+        expect_op(&second.a, 1, IBV_WC_SUCCESS, IBV_WC_SEND);
+        expect_op(&second.b, 2, IBV_WC_REM_INV_REQ_ERR, 0);
+        ends(&second);
+        assert_int_equal(read_by(&s.p, s.mr->rkey, at(&s.p, 0), 8), IBV_WC_SUCCESS);
+        assert_memory_equal(s.p.a.buf, s.p.b.buf + AT, 8);
+        struct side own = s.p.b;
+        own.mr = s.mr;
+        side_recv(&s.p.a, 3, 0, 8);
+        assert_int_equal(side_post(&own, &s.p.a, IBV_WR_SEND, 4, AT, 8, 0, 0), 0);
+        expect_op(&s.p.b, 4, IBV_WC_SUCCESS, IBV_WC_SEND);
+        expect_op(&s.p.a, 3, IBV_WC_SUCCESS, IBV_WC_RECV);
+        scene_close(&s, true);
+    }
+}
+
 static void a_type_2_window_ends_with_its_qp(void **state)
 {
     struct scene s;
@@ -690,6 +720,7 @@ int main(void)
         cmocka_unit_test(a_window_is_bound_many_times),
         cmocka_unit_test(only_its_qp_uses_a_type_2_window),
         cmocka_unit_test(another_qp_cannot_invalidate_it),
+        cmocka_unit_test(a_peer_takes_no_memory_from_the_others),
         cmocka_unit_test(a_type_2_window_ends_with_its_qp),
         cmocka_unit_test(binds_that_are_not_posted),
         cmocka_unit_test(binds_that_fail),

@@ -293,10 +293,12 @@ static void invalidate(void **state)
     assert_int_equal(iw_region_invalidate(0, &own_qp, true), IW_ERR_INVALIDATE);
     assert_int_equal(iw_region_invalidate(r.grant.stag, &other_qp, true), IW_ERR_INVALIDATE_STREAM);
     assert_int_equal(iw_region_check(r.grant.stag, &own_qp, IW_USE_WRITE, BASE, 1, &ptr), IW_OK);
-    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, true), IW_OK);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, true), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_check(r.grant.stag, &own_qp, IW_USE_WRITE, BASE, 1, &ptr), IW_OK);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, false), IW_OK);
     assert_int_equal(iw_region_check(r.grant.stag, &own_qp, IW_USE_WRITE, BASE, 1, &ptr),
                      IW_ERR_TAGGED_STAG);
-    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, true), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(r.grant.stag, &own_qp, false), IW_ERR_INVALIDATE);
     iw_region_revoke(&r);
 
     publish(&r, BASE, 16, IBV_ACCESS_LOCAL_WRITE);

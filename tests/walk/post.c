@@ -159,7 +159,7 @@ static bool make_send(struct walk_side *s, struct walk_op *op)
     if (s->walk->ext && !walk_random(s->walk, 3)) {
         op->wr.opcode = IBV_WR_SEND_WITH_IMM;
         op->wr.imm_data = walk_random(s->walk, UINT32_MAX);
-    } else if (g->state == GRANT_GIVEN && !walk_random(s->walk, 3)) {
+    } else if (g->window && g->state == GRANT_GIVEN && !walk_random(s->walk, 3)) {
         op->wr.opcode = IBV_WR_SEND_WITH_INV;
         op->wr.invalidate_rkey = g->key;
         op->wr.send_flags |= IBV_SEND_FENCE; /* reads in flight use the key */

@@ -12,8 +12,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-
 /** Why an access is refused, in the order of the checks. */
 enum refusal { GRANTED, BAD_STAG, BAD_STREAM, BAD_ACCESS, BAD_WRAP, BAD_BOUNDS };
 
@@ -223,7 +221,7 @@ enum iw_err iw_region_invalidate(uint32_t stag, const struct iw_qp *qp, bool rem
         return IW_ERR_INVALIDATE;
     if (r->kind == IW_REGION_WINDOW)
         return iw_mw_invalidate(r, stag, qp);
-    if ((remote && !(r->grant.access & REMOTE)) || !iw_region_close(r))
+    if (remote || !iw_region_close(r))
         return IW_ERR_INVALIDATE;
     return IW_OK;
 }

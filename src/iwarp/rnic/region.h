@@ -136,8 +136,8 @@ void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp
 /**
  * Invalidates @p stag: for the receiver of a Send with Invalidate (@p remote; rx_lock held), or for
  * a local one (sq_lock held). No grace period is needed, but other QPs may finish a copy that runs.
- * A memory region must have no window bound and, if @p remote, have a remote right: the peer was
- * never told of the others. Windows: see iw_mw_invalidate().
+ * A memory region must have no window bound, and not @p remote: it is not one peer's, and others
+ * may use it. Windows: see iw_mw_invalidate().
  * @return IW_OK, INVALIDATE, INVALIDATE_STREAM
  */
 enum iw_err iw_region_invalidate(uint32_t stag, const struct iw_qp *qp, bool remote);

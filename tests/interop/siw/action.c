@@ -79,7 +79,7 @@ static void check_invalidated(struct end *end, const struct ibv_wc *wc, uint32_t
     if ((wc->wc_flags & IBV_WC_WITH_INV) == 0)
         return;
     if (sends[kind].opcode != IBV_WR_SEND_WITH_INV ||
-        wc->invalidated_rkey != end->spare[sends[kind].spare]->rkey)
+        wc->invalidated_rkey != end->spare[sends[kind].spare])
         die("key 0x%x was invalidated", wc->invalidated_rkey);
 }
 

@@ -67,11 +67,17 @@ void end_open(struct end *end)
     must_be(end->slots = calloc(RECEIVES + 1, MESSAGE), "calloc");
     must_be(end->pd = ibv_alloc_pd(device), "ibv_alloc_pd");
     must_be(end->cq = ibv_create_cq(device, 64, NULL, NULL, 0), "ibv_create_cq");
-    must_be(end->mr = ibv_reg_mr(end->pd, end->buffer, BUFFER, remote), "ibv_reg_mr");
+    for (int i = 0; i < KEYS; i++)
+        end->windows[i] = ibv_alloc_mw(end->pd, IBV_MW_TYPE_2);
+    end->mr = ibv_reg_mr(end->pd, end->buffer, BUFFER,
+                         remote | (end->windows[0] ? IBV_ACCESS_MW_BIND : 0));
+    must_be(end->mr, "ibv_reg_mr");
     end->local = ibv_reg_mr(end->pd, end->buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE);
     must_be(end->local, "ibv_reg_mr");
     for (int i = 0; i < KEYS; i++)
-        must_be(end->spare[i] = ibv_reg_mr(end->pd, end->buffer, BUFFER, remote), "ibv_reg_mr");
+        if (!end->windows[i])
+            must_be(end->regions[i] = ibv_reg_mr(end->pd, end->buffer, BUFFER, remote),
+                    "ibv_reg_mr");
     end->messages =
         ibv_reg_mr(end->pd, end->slots, (RECEIVES + 1) * MESSAGE, IBV_ACCESS_LOCAL_WRITE);
     must_be(end->messages, "ibv_reg_mr");
@@ -85,11 +91,14 @@ void end_open(struct end *end)
 void end_close(struct end *end)
 {
     rdma_destroy_qp(end->id);
+    for (int i = 0; i < KEYS; i++)
+        if (end->windows[i])
+            must(ibv_dealloc_mw(end->windows[i]), "ibv_dealloc_mw");
+        else
+            must(ibv_dereg_mr(end->regions[i]), "ibv_dereg_mr");
     must(ibv_dereg_mr(end->mr), "ibv_dereg_mr");
     must(ibv_dereg_mr(end->local), "ibv_dereg_mr");
     must(ibv_dereg_mr(end->messages), "ibv_dereg_mr");
-    for (int i = 0; i < KEYS; i++)
-        must(ibv_dereg_mr(end->spare[i]), "ibv_dereg_mr");
     must(ibv_destroy_cq(end->cq), "ibv_destroy_cq");
     must(ibv_dealloc_pd(end->pd), "ibv_dealloc_pd");
     must(rdma_destroy_id(end->id), "rdma_destroy_id");
@@ -172,6 +181,26 @@ void end_do(struct end *end, struct ibv_send_wr *wr)
     }
 }
 
+/* Makes the keys that the peer may invalidate. */
+static void make_keys(struct end *end)
+{
+    for (int i = 0; i < KEYS; i++) {
+        struct ibv_mw *mw = end->windows[i];
+        struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW};
+
+        end->spare[i] = mw ? ibv_inc_rkey(mw->rkey) : end->regions[i]->rkey;
+        if (!mw)
+            continue;
+        wr.bind_mw.mw = mw;
+        wr.bind_mw.rkey = end->spare[i];
+        wr.bind_mw.bind_info.mr = end->mr;
+        wr.bind_mw.bind_info.addr = (uintptr_t)end->buffer;
+        wr.bind_mw.bind_info.length = BUFFER;
+        wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+        end_do(end, &wr);
+    }
+}
+
 void end_greet(struct end *end, bool first)
 {
     unsigned char *out = end->slots + (size_t)RECEIVES * MESSAGE;
@@ -184,11 +213,12 @@ void end_greet(struct end *end, bool first)
     };
     struct ibv_wc wc;
 
-    for (int i = 0; i < KEYS; i++)
-        m.spare[i] = htonl(end->spare[i]->rkey);
-    memcpy(out, &m, sizeof(m));
     if (!first)
         end->peer = end_receive(end, &wc);
+    make_keys(end);
+    for (int i = 0; i < KEYS; i++)
+        m.spare[i] = htonl(end->spare[i]);
+    memcpy(out, &m, sizeof(m));
     end_do(end, &wr);
     if (first)
         end->peer = end_receive(end, &wc);

@@ -15,7 +15,7 @@ enum {
     RECEIVES = 8, /* kept posted, each of MESSAGE bytes */
     MESSAGE = 64,
     SECONDS = 20, /* longest wait for the other end */
-    KEYS = 2,     /* regions that the peer may invalidate */
+    KEYS = 2,     /* further keys, which the peer may invalidate */
 };
 
 /* What the ends tell each other first, in network order; also the form of every later message. */
@@ -23,7 +23,7 @@ struct message {
     uint64_t addr;
     uint32_t rkey;        /* BUFFER bytes at addr, remote read and write */
     uint32_t local_key;   /* the same memory without remote rights */
-    uint32_t spare[KEYS]; /* keys of further regions there */
+    uint32_t spare[KEYS]; /* further keys of that memory */
     uint32_t kind;        /* ECHO: how to answer, a row of sends[] */
     uint32_t sum;         /* of the memory at addr */
 };
@@ -33,8 +33,12 @@ struct end {
     struct rdma_cm_id *id;
     struct ibv_pd *pd;
     struct ibv_cq *cq;
-    struct ibv_mr *mr, *local, *spare[KEYS], *messages;
+    struct ibv_mr *mr, *local, *messages;
     unsigned char *buffer, *slots; /* slots: RECEIVES to receive, one to send */
+    /* Windows, of which alone anywarp lets a peer dispose, or, where there are none, regions. */
+    struct ibv_mw *windows[KEYS];
+    struct ibv_mr *regions[KEYS];
+    uint32_t spare[KEYS];
     struct message peer;           /* host order */
     struct ibv_wc early[RECEIVES]; /* receives that completed while the send queue was waited for */
     unsigned early_count;
