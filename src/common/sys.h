@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdint.h>
@@ -140,6 +141,27 @@ _SYS_INLINE long sys_fcntl(int fd, int cmd, long arg)
 _SYS_INLINE long sys_dup3(int fd, int to, int flags)
 {
     _SYS_RET(syscall(SYS_dup3, fd, to, flags));
+}
+
+_SYS_INLINE long sys_ioctl(int fd, unsigned long request, void *arg)
+{
+    _SYS_RET(syscall(SYS_ioctl, fd, request, arg));
+}
+
+/**
+ * The kernel adds @p by to @p word, atomically. Nobody waits at @p idle; who waits at @p word for
+ * a change may wake up without one.
+ */
+_SYS_INLINE long sys_futex_add(uint32_t *idle, uint32_t *word, int by)
+{
+    _SYS_RET(syscall(SYS_futex, idle, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, (void *)0, word,
+                     FUTEX_OP(FUTEX_OP_ADD, by, FUTEX_OP_CMP_EQ, 0)));
+}
+
+/** rt_sigprocmask() with a set of 8 bytes. */
+_SYS_INLINE long sys_sigmask(int how, const void *set)
+{
+    _SYS_RET(syscall(SYS_rt_sigprocmask, how, set, NULL, 8));
 }
 
 /** Bytes sent that the peer's TCP has not acknowledged, a FIN counted as one. */

@@ -54,7 +54,9 @@ static void shape(uint8_t *p, size_t block, const char *letters)
     }
 }
 
-static void check_row(size_t i, size_t block)
+typedef int probe(const void *addr, size_t len, bool write);
+
+static void check_row(size_t i, size_t block, probe *probe)
 {
     size_t size = (strlen(rows[i].blocks) + 2) * block;
     uint8_t *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -67,13 +69,13 @@ static void check_row(size_t i, size_t block)
     errno = EXDEV;
     /* whole blocks; cut short by a byte at each end; one byte more, which has no rights, if last */
     int got[] = {
-        iw_probe(at, len, false),
-        iw_probe(at, len, true),
-        iw_probe(at + 1, len - 2, false),
-        iw_probe(at + 1, len - 2, true),
+        probe(at, len, false),
+        probe(at, len, true),
+        probe(at + 1, len - 2, false),
+        probe(at + 1, len - 2, true),
     };
     bool last = rows[i].first + rows[i].count == strlen(rows[i].blocks);
-    int beyond = iw_probe(at, len + 1, false);
+    int beyond = probe(at, len + 1, false);
     assert_int_equal(errno, EXDEV);
     munmap(p, size);
     if (got[0] != rows[i].read || got[2] != rows[i].read || got[1] != rows[i].write ||
@@ -87,12 +89,25 @@ static void mappings(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++)
-            check_row(i, blocks[b]);
+            check_row(i, blocks[b], iw_probe);
+}
+
+/** Blocks are so few that each has a place that is tried. */
+static void mappings_by_places(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++)
+            check_row(i, blocks[b], iw_probe_places);
 }
 
 static void top_of_the_address_space(void **state)
 {
     (void)state;
+    assert_int_equal(iw_probe_places((void *)UINTPTR_MAX, 1, false), EFAULT);
+    assert_int_equal(iw_probe_places((void *)(UINTPTR_MAX - (1 << 20)), 1 << 20, true), EFAULT);
+    assert_int_equal(iw_probe_places(NULL, 1, false), EFAULT);
+    assert_int_equal(iw_probe_places(NULL, SIZE_MAX, false), EFAULT);
     assert_int_equal(iw_probe((void *)UINTPTR_MAX, 1, false), EFAULT);
     assert_int_equal(iw_probe((void *)(UINTPTR_MAX - (1 << 20)), 1 << 20, true), EFAULT);
     assert_int_equal(iw_probe(NULL, 1, false), EFAULT);
@@ -107,6 +122,7 @@ static void content_stays(void **state)
         uint8_t *p = malloc(sizes[i]);
         memset(p, 0xa5, sizes[i]);
         assert_int_equal(iw_probe(p, sizes[i], true), 0);
+        assert_int_equal(iw_probe_places(p, sizes[i], true), 0);
         for (size_t k = 0; k < sizes[i]; k++)
             assert_int_equal(p[k], 0xa5);
         free(p);
@@ -154,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mappings),
+        cmocka_unit_test(mappings_by_places),
         cmocka_unit_test(top_of_the_address_space),
         cmocka_unit_test(content_stays),
         cmocka_unit_test(nothing_is_populated),

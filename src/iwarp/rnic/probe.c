@@ -11,6 +11,7 @@
 #endif
 
 #define POPULATE_MAX 65536
+#define PLACES       16 /* that are tried where mappings cannot be looked up */
 
 static bool populate(uintptr_t page, size_t len, bool write)
 {
@@ -29,74 +30,77 @@ static bool has_no_hole(uintptr_t page, size_t len)
     return r == 0;
 }
 
-/** One walk over the text of /proc/self/maps: "start-end rw..." and more, line by line. */
-struct walk {
-    enum { START, END, READ, WRITE, REST } at;
-    uintptr_t start, end;
-    bool readable;
-    uintptr_t covered, last; /* the range is good up to here; its last byte */
-    bool write;
-    enum { GOING, GOOD, BAD } verdict;
+/* ---- mappings ---- */
+
+/* Of linux/fs.h since 6.11. */
+struct map_query {
+    uint64_t size; /* of this struct */
+    uint64_t flags;
+    uint64_t addr;
+    uint64_t start, end;
+    uint64_t rights;
+    uint64_t page_size, offset, inode;
+    uint32_t major, minor;
+    uint32_t name_size, build_id_size; /* 0: not wanted */
+    uint64_t name, build_id;
 };
+#define MAP_QUERY    _IOWR('f', 17, struct map_query)
+#define MAP_READABLE 1
+#define MAP_WRITABLE 2
 
-static void on_mapping(struct walk *w, bool writable)
+_Static_assert(sizeof(struct map_query) == 104, "struct procmap_query");
+
+/** @return 0, -EFAULT, or another errno: the kernel does not know the call */
+static int look_up(int maps, uintptr_t first, uintptr_t last, bool write)
 {
-    if (w->end <= w->covered)
-        return;
-    if (w->start > w->covered || !w->readable || (w->write && !writable))
-        w->verdict = BAD;
-    else if (w->end > w->last)
-        w->verdict = GOOD;
-    else
-        w->covered = w->end;
+    uint64_t need = write ? MAP_READABLE | MAP_WRITABLE : MAP_READABLE;
+    struct map_query q = {.end = first};
+    do {
+        q = (struct map_query){.size = sizeof(q), .addr = q.end};
+        long r = sys_ioctl(maps, MAP_QUERY, &q);
+        if (r < 0)
+            return r == -ENOENT ? -EFAULT : (int)r;
+        if ((q.rights & need) != need)
+            return -EFAULT;
+    } while (q.end <= last);
+    return 0;
 }
 
-static uintptr_t add_digit(uintptr_t n, char c)
+/* ---- places ---- */
+
+/** The kernel reads 8 bytes and then finds that it does not know what to do. */
+static bool can_read(uintptr_t word)
 {
-    return n << 4 | (uintptr_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    return sys_sigmask(-1, (const void *)word) != -EFAULT;
 }
 
-static void on_char(struct walk *w, char c)
+/** The kernel adds 0 to the 4 bytes, atomically. */
+static bool can_write(uintptr_t word)
 {
-    switch (w->at) {
-    case START:
-        if (c == '-')
-            w->at = END;
-        else
-            w->start = add_digit(w->start, c);
-        break;
-    case END:
-        if (c == ' ')
-            w->at = READ;
-        else
-            w->end = add_digit(w->end, c);
-        break;
-    case READ:
-        w->readable = c == 'r';
-        w->at = WRITE;
-        break;
-    case WRITE:
-        on_mapping(w, c == 'w');
-        w->at = REST;
-        break;
-    case REST:
-        if (c == '\n') {
-            w->at = START;
-            w->start = w->end = 0;
-        }
-        break;
-    }
+    static uint32_t nobody;
+    return sys_futex_add(&nobody, (uint32_t *)word, 0) != -EFAULT;
 }
 
-static bool walk_maps(int fd, struct walk *w)
+static bool can_access(uintptr_t at, bool write)
 {
-    char buf[4096];
-    long n;
-    while (w->verdict == GOING && (n = sys_read(fd, buf, sizeof(buf))) > 0)
-        for (long i = 0; i < n && w->verdict == GOING; i++)
-            on_char(w, buf[i]);
-    return w->verdict == GOOD;
+    uintptr_t word = at & -(uintptr_t)8;
+    return can_read(word) && (!write || can_write(word));
 }
+
+int iw_probe_places(const void *addr, size_t len, bool write)
+{
+    uintptr_t first = (uintptr_t)addr, last = first + (len - 1);
+    uintptr_t page = first & -(uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t step = (last - first) / PLACES;
+    if (!has_no_hole(page, last - page + 1) || !can_access(last, write))
+        return EFAULT;
+    for (unsigned i = 0; i < PLACES; i++)
+        if (!can_access(first + i * step, write))
+            return EFAULT;
+    return 0;
+}
+
+/* ---- what is asked ---- */
 
 int iw_prefetch(const void *addr, size_t len, bool write)
 {
@@ -112,10 +116,10 @@ int iw_probe(const void *addr, size_t len, bool write)
 
     if (span <= POPULATE_MAX && populate(page, span, write))
         return 0;
-    int fd = (int)sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return has_no_hole(page, span) ? 0 : EFAULT;
-    bool good = walk_maps(fd, &(struct walk){.covered = first, .last = last, .write = write});
-    sys_close(fd);
-    return good ? 0 : EFAULT;
+    int r = -ENOTTY, maps = (int)sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    if (maps >= 0) {
+        r = look_up(maps, first, last, write);
+        sys_close(maps);
+    }
+    return r == 0 || r == -EFAULT ? -r : iw_probe_places(addr, len, write);
 }
