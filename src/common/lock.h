@@ -74,6 +74,28 @@ static inline void lock_fini(struct lock *l)
     pthread_mutex_destroy(&l->mutex);
 }
 
+#ifdef LOCK_OWNERS
+/* Of this thread; a library has one, whichever of its files it comes from. */
+__attribute__((weak, visibility("hidden"))) __thread bool lock_barred_;
+#endif
+
+#ifdef LOCK_OWNERS
+#define assert_not_barred() assert(!lock_barred_)
+#else
+#define assert_not_barred() ((void)0)
+#endif
+
+/** From here on, until it is called with false, this thread takes no lock but leaves. */
+static inline void lock_bar(bool barred)
+{
+#ifdef LOCK_OWNERS
+    assert(lock_barred_ != barred);
+    lock_barred_ = barred;
+#else
+    (void)barred;
+#endif
+}
+
 static inline void lock_mark_(struct lock *l, bool held)
 {
 #ifdef LOCK_OWNERS
@@ -84,10 +106,17 @@ static inline void lock_mark_(struct lock *l, bool held)
 #endif
 }
 
-static inline void lock_get(struct lock *l)
+/** For a lock under which nobody waits for anything: it may be taken anywhere. */
+static inline void lock_get_leaf(struct lock *l)
 {
     pthread_mutex_lock(&l->mutex);
     lock_mark_(l, true);
+}
+
+static inline void lock_get(struct lock *l)
+{
+    assert_not_barred();
+    lock_get_leaf(l);
 }
 
 static inline bool lock_try(struct lock *l)

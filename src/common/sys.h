@@ -205,6 +205,19 @@ _SYS_INLINE long sys_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
     _SYS_RET(syscall(SYS_epoll_ctl, epfd, op, fd, ev));
 }
 
+/** Of linux/membarrier.h. */
+_SYS_INLINE long sys_membarrier(int cmd)
+{
+    _SYS_RET(syscall(SYS_membarrier, cmd, 0, 0));
+}
+
+/** Sleeps, or less after a signal; unlike nanosleep(), no cancellation point. */
+_SYS_INLINE long sys_nap(int64_t ns)
+{
+    struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    _SYS_RET(syscall(SYS_nanosleep, &ts, NULL));
+}
+
 /** Looks at an epoll set without waiting. */
 _SYS_INLINE long sys_epoll_look(int epfd, struct epoll_event *ev, int max)
 {

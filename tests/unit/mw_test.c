@@ -2,6 +2,7 @@
 /* What readers without a lock see of a window that is bound again and again. */
 #include "rnic/mw.h"
 #include "rnic/qp.h"
+#include "rnic/quiesce.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -32,7 +33,6 @@ static int setup(void **state)
     binder.pd = pd;
     lock_init(&binder.sq_lock);
     lock_init(&binder.rx_lock);
-    iw_pd_add_qp(pd, &binder, &binder.in_pd);
     return mr && mw ? 0 : -1;
 }
 
@@ -41,7 +41,6 @@ static int teardown(void **state)
     (void)state;
     iw_mw_dealloc(mw);
     assert_int_equal(iw_mr_dereg(mr), 0);
-    iw_pd_remove_qp(pd, &binder.in_pd);
     return iw_pd_dealloc(pd);
 }
 
@@ -60,7 +59,9 @@ static enum iw_err bind(unsigned key)
                  .lkey = mr->pub.lkey,
                  .access = key % 2 ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE}};
     lock_get(&binder.sq_lock);
-    enum iw_err err = iw_mw_bind_locked(&binder, &e);
+    bool was_bound, before = mw->memory;
+    enum iw_err err = iw_mw_bind_locked(&binder, &e, &was_bound);
+    assert_int_equal(was_bound, before);
     lock_put(&binder.sq_lock);
     return err;
 }
@@ -70,14 +71,14 @@ static void *reader(void *arg)
     struct iw_qp *qp = arg;
     for (unsigned key = 0; !atomic_load(&stop); key = (key + 1) % 256) {
         uint8_t *p;
-        lock_get(&qp->sq_lock);
+        iw_copy_begin(pd);
         enum iw_err err = iw_region_check(with_key(key), qp, key % 2 ? IW_USE_READ : IW_USE_WRITE,
                                           (uint64_t)key * PART, PART, &p);
         if (!err)
             atomic_fetch_add(&granted, 1);
         if (err ? err != IW_ERR_READ_STAG && err != IW_ERR_TAGGED_STAG : p != memory + key * PART)
             atomic_fetch_add(&wrong, 1);
-        lock_put(&qp->sq_lock);
+        iw_copy_end();
     }
     return NULL;
 }
@@ -89,18 +90,13 @@ static void a_binding_is_seen_whole_or_not_at_all(void **state)
     (void)state;
     for (int i = 0; i < READERS; i++) {
         qp[i].pd = pd;
-        lock_init(&qp[i].sq_lock);
-        lock_init(&qp[i].rx_lock);
-        iw_pd_add_qp(pd, &qp[i], &qp[i].in_pd);
         assert_int_equal(pthread_create(&t[i], NULL, reader, &qp[i]), 0);
     }
     for (unsigned i = 0; i < BINDS || !atomic_load(&granted); i++)
         assert_int_equal(bind(i * 7 % 256), IW_OK);
     atomic_store(&stop, true);
-    for (int i = 0; i < READERS; i++) {
+    for (int i = 0; i < READERS; i++)
         assert_int_equal(pthread_join(t[i], NULL), 0);
-        iw_pd_remove_qp(pd, &qp[i].in_pd);
-    }
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
@@ -113,9 +109,12 @@ static void one_pin_a_window(void **state)
     assert_int_equal(atomic_load(&mr->region->windows), 1);
     struct iw_mw *second = iw_mw_alloc(pd, IBV_MW_TYPE_2);
     struct iw_sqe e = {.rkey = second->pub.rkey, .bind = {.length = 1, .lkey = mr->pub.lkey}};
+    bool was_bound = true;
     lock_get(&binder.sq_lock);
-    assert_int_equal(iw_mw_bind_locked(&binder, &e), IW_OK);
-    assert_int_equal(iw_mw_bind_locked(&binder, &e), IW_ERR_LOCAL_MW_BIND); /* not free */
+    assert_int_equal(iw_mw_bind_locked(&binder, &e, &was_bound), IW_OK);
+    assert_false(was_bound);
+    assert_int_equal(iw_mw_bind_locked(&binder, &e, &was_bound),
+                     IW_ERR_LOCAL_MW_BIND); /* not free */
     lock_put(&binder.sq_lock);
     assert_int_equal(atomic_load(&mr->region->windows), 2);
     iw_mw_leave_qp(&binder);

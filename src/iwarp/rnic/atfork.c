@@ -5,12 +5,12 @@
 #include "rnic/context.h"
 #include "rnic/cq.h"
 #include "rnic/engine_internal.h"
-#include "rnic/mw.h"
 #include "rnic/netwatch.h"
 #include "rnic/order.h"
 #include "rnic/pcap.h"
 #include "rnic/pool.h"
 #include "rnic/qp.h"
+#include "rnic/quiesce.h"
 #include "rnic/random.h"
 #include "rnic/stag.h"
 #include "rnic/stats.h"
@@ -35,10 +35,10 @@ static void outer(enum fork_step step)
 /* In the order of locks (qp.h). */
 static void (*const steps[])(enum fork_step) = {
     outer,          iw_cm_fork,      iw_pd_fork,       iw_qp_fork,      iw_rq_fork,
-    iw_cq_fork,     iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_mw_fork,
+    iw_cq_fork,     iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_grants_fork,
     iw_stag_fork,   iw_random_fork,  iw_pool_fork,     iw_timer_fork,   iw_eventfd_fork,
     iw_engine_fork, iw_order_fork,   iw_adopted_fork,  iw_source_fork,  iw_stats_fork,
-    iw_pcap_fork,
+    iw_pcap_fork,   iw_quiesce_fork,
 };
 
 static void before(void)

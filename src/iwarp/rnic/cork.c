@@ -50,7 +50,9 @@ bool iw_cork_locked(struct iw_qp *qp, struct iw_wakes *w)
             iw_cork_pull_locked(qp);
         return false;
     }
+    iw_copy_begin(qp->pd);
     bool all = iw_qp_cut_small_locked(qp, CORK_MAX);
+    iw_copy_end();
     if (all) {
         qp->cork.copied_pos = qp->sq.ring[(qp->sq.tail - 2) & qp->sq.mask].end_pos;
         iw_sq_retire_locked(qp, w);

@@ -12,13 +12,6 @@
 #define WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define GIVES  (WRITES | IBV_ACCESS_REMOTE_READ)
 
-static struct lock_class locks = LOCK_CLASS(locks);
-
-void iw_mw_fork(enum fork_step step)
-{
-    lock_class_fork(&locks, step);
-}
-
 struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
 {
     if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
@@ -32,10 +25,8 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
     }
     mw->region.pd = pd->root;
     mw->region.kind = IW_REGION_WINDOW;
-    lock_init_in(&mw->lock, &locks);
     int err = iw_region_publish(&mw->region);
     if (err) {
-        lock_fini(&mw->lock);
         free(mw);
         errno = err;
         return NULL;
@@ -56,7 +47,7 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
 static void change_locked(struct iw_mw *mw, const struct iw_grant *g, struct iw_region *memory)
 {
     struct iw_region *r = &mw->region;
-    assert_held(&mw->lock);
+    assert_held(&r->pd->grants);
     atomic_fetch_add(&r->changes, 1);
     __atomic_store_n(&r->grant.stag, g->stag, __ATOMIC_RELEASE);
     __atomic_store_n(&r->grant.access, g->access, __ATOMIC_RELEASE);
@@ -81,12 +72,11 @@ void iw_mw_dealloc(struct iw_mw *mw)
     lock_get(&pd->root->lock);
     list_del(&mw->pd_link);
     lock_put(&pd->root->lock);
-    lock_get(&mw->lock);
+    lock_get(&pd->root->grants);
     iw_region_close(&mw->region); /* a bind that comes now fails */
     unbind_locked(mw);
-    lock_put(&mw->lock);
+    lock_put(&pd->root->grants);
     iw_region_revoke(&mw->region);
-    lock_fini(&mw->lock);
     free(mw);
     iw_stats_gauge(STATS_mw, -1);
     atomic_fetch_sub(&pd->users, 1);
@@ -128,59 +118,61 @@ static bool grant_from(const struct iw_region *r, const struct iw_sqe *e, struct
     return true;
 }
 
-enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e)
+static enum iw_err bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound)
 {
     struct iw_region *window, *memory = NULL;
     struct iw_grant g = {.stag = e->rkey};
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->pd->grants);
     if (iw_stag_find_any_key(e->rkey, qp->pd, &window) != IW_STAG_OWN ||
-        window->kind != IW_REGION_WINDOW)
+        window->kind != IW_REGION_WINDOW || iw_region_is_dead(window))
+        return IW_ERR_LOCAL_MW_BIND;
+    struct iw_mw *mw = container_of(window, struct iw_mw, region);
+    bool type2 = mw->pub.type == IBV_MW_TYPE_2;
+    if (type2 && mw->memory)
         return IW_ERR_LOCAL_MW_BIND;
     if (e->bind.length && (iw_stag_find(e->bind.lkey, qp->pd, &memory) != IW_STAG_OWN ||
                            !grant_from(memory, e, &g) || !iw_region_pin(memory)))
         return IW_ERR_LOCAL_MW_BIND;
+    *was_bound = mw->memory;
+    g.qp = type2 ? qp : NULL;
+    change_locked(mw, &g, memory);
+    iw_stag_rename(window);
+    return IW_OK;
+}
 
-    struct iw_mw *mw = container_of(window, struct iw_mw, region);
-    bool type2 = mw->pub.type == IBV_MW_TYPE_2;
-    lock_get(&mw->lock);
-    bool may = !iw_region_is_dead(window) && !(type2 && mw->memory);
-    if (may) {
-        g.qp = type2 ? qp : NULL;
-        change_locked(mw, &g, memory);
-        iw_stag_rename(window);
-    }
-    lock_put(&mw->lock);
-    if (!may && memory)
-        iw_region_unpin(memory);
-    return may ? IW_OK : IW_ERR_LOCAL_MW_BIND;
+enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound)
+{
+    assert_held(&qp->sq_lock);
+    *was_bound = false;
+    lock_get(&qp->pd->grants);
+    enum iw_err err = bind_locked(qp, e, was_bound);
+    lock_put(&qp->pd->grants);
+    return err;
 }
 
 /* ---- unbind ---- */
 
-enum iw_err iw_mw_invalidate(struct iw_region *r, uint32_t stag, const struct iw_qp *qp)
+enum iw_err iw_mw_invalidate_locked(struct iw_region *r, uint32_t stag, const struct iw_qp *qp)
 {
     struct iw_mw *mw = container_of(r, struct iw_mw, region);
-    enum iw_err err = IW_OK;
-    lock_get(&mw->lock);
+    assert_held(&r->pd->grants);
     if (mw->pub.type != IBV_MW_TYPE_2 || !mw->memory || r->grant.stag != stag)
-        err = IW_ERR_INVALIDATE;
-    else if (r->grant.qp != qp)
-        err = IW_ERR_INVALIDATE_STREAM;
-    else
-        unbind_locked(mw);
-    lock_put(&mw->lock);
-    return err;
+        return IW_ERR_INVALIDATE;
+    if (r->grant.qp != qp)
+        return IW_ERR_INVALIDATE_STREAM;
+    unbind_locked(mw);
+    return IW_OK;
 }
 
 void iw_mw_leave_qp(const struct iw_qp *qp)
 {
     lock_get(&qp->pd->lock);
+    lock_get(&qp->pd->grants);
     list_for_each (link, &qp->pd->windows) {
         struct iw_mw *mw = container_of(link, struct iw_mw, pd_link);
-        lock_get(&mw->lock);
         if (mw->memory && mw->region.grant.qp == qp)
             unbind_locked(mw);
-        lock_put(&mw->lock);
     }
+    lock_put(&qp->pd->grants);
     lock_put(&qp->pd->lock);
 }

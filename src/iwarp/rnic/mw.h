@@ -7,10 +7,11 @@
  * While it is bound it pins the memory region below it (iw_region_pin), which can then neither be
  * deregistered nor reregistered nor invalidated.
  *
- * Binding happens when the work request reaches the head of the send queue, under the QP's sq_lock;
- * the window and the memory region are looked up by their keys there and then, so that a work
- * request never keeps an object alive. iw_region_check() reads the binding without a lock: a change
- * is seen as a whole or as an STag that is not valid.
+ * Binding happens when the work request reaches the head of the send queue, under the QP's sq_lock
+ * and pd->grants; the window and the memory region are looked up by their keys there and then, so
+ * that a work request never keeps an object alive. iw_region_check() reads the binding without a
+ * lock: a change is seen as a whole or as an STag that is not valid. What was bound before may be
+ * copied until a grace period has passed (quiesce.h); the work request completes then.
  *
  * Type 1 belongs to the protection domain and is bound again at will, type 2 belongs to the QP that
  * bound it and is bound only while it is free; it becomes free when it is invalidated, and when
@@ -27,8 +28,7 @@ struct iw_mw {
     struct ibv_mw pub;
     struct iw_region region;
     struct list pd_link;      /* pd->windows */
-    struct lock lock;         /* a leaf: changes of the binding */
-    struct iw_region *memory; /* pinned while bound, else NULL */
+    struct iw_region *memory; /* pinned while bound, else NULL; under pd->grants, as the binding */
 };
 
 static inline struct iw_mw *iw_mw(struct ibv_mw *m)
@@ -48,19 +48,20 @@ void iw_mw_dealloc(struct iw_mw *mw);
  */
 int iw_mw_check_wr(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type);
 
-/** Carries a bind out. sq_lock. @return IW_OK, or LOCAL_MW_BIND, and then nothing has changed */
-enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e);
+/**
+ * Carries a bind out. sq_lock.
+ * @param was_bound  [out] copies through the window may still go where it was bound before
+ * @return IW_OK, or LOCAL_MW_BIND, and then nothing has changed
+ */
+enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound);
 
 /**
- * Frees a window of type 2 that is bound to @p qp, one of whose locks is held.
+ * Frees a window of type 2 that is bound to @p qp. pd->grants.
  * @return IW_OK, INVALIDATE (type 1, not bound), INVALIDATE_STREAM (of another QP)
  */
-enum iw_err iw_mw_invalidate(struct iw_region *r, uint32_t stag, const struct iw_qp *qp);
+enum iw_err iw_mw_invalidate_locked(struct iw_region *r, uint32_t stag, const struct iw_qp *qp);
 
 /** Frees the windows of type 2 bound to a QP that is being destroyed. Call with no lock held. */
 void iw_mw_leave_qp(const struct iw_qp *qp);
-
-/** What the module does about fork(); see atfork.h. */
-void iw_mw_fork(enum fork_step step);
 
 #endif

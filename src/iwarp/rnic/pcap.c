@@ -120,7 +120,7 @@ static ssize_t tap_recv(struct iwc_stream *s, void *buf, size_t len)
 
 static ssize_t tap_send(struct iwc_stream *s, const struct iovec *iov, unsigned n)
 {
-    lock_get(&pcap.lock);
+    lock_get_leaf(&pcap.lock);
     struct tap *t = tap_of(s);
     ssize_t sent = (t ? t->under : s->ops)->send(s, iov, n);
     for (ssize_t left = t ? sent : 0; left > 0; iov++) {

@@ -6,10 +6,16 @@
 #include <stdlib.h>
 
 static struct lock_class locks = LOCK_CLASS(locks);
+static struct lock_class grants = LOCK_CLASS(grants);
 
 void iw_pd_fork(enum fork_step step)
 {
     lock_class_fork(&locks, step);
+}
+
+void iw_grants_fork(enum fork_step step)
+{
+    lock_class_fork(&grants, step);
 }
 
 struct iw_pd *iw_pd_alloc(struct ibv_context *ctx)
@@ -22,7 +28,7 @@ struct iw_pd *iw_pd_alloc(struct ibv_context *ctx)
     pd->pub.context = ctx;
     pd->root = pd;
     lock_init_in(&pd->lock, &locks);
-    list_init(&pd->qps);
+    lock_init_in(&pd->grants, &grants);
     list_init(&pd->windows);
     iw_stats_gauge(STATS_pd, 1);
     return pd;
@@ -49,25 +55,9 @@ int iw_pd_dealloc(struct iw_pd *pd)
         atomic_fetch_sub(&pd->root->users, 1);
     if (pd->td)
         atomic_fetch_sub(&pd->td->users, 1);
+    lock_fini(&pd->grants);
     lock_fini(&pd->lock);
     free(pd);
     iw_stats_gauge(STATS_pd, -1);
     return 0;
-}
-
-void iw_pd_add_qp(struct iw_pd *pd, struct iw_qp *qp, struct iw_pd_user *u)
-{
-    u->qp = qp;
-    atomic_fetch_add(&pd->users, 1);
-    lock_get(&pd->root->lock);
-    list_add_tail(&pd->root->qps, &u->link);
-    lock_put(&pd->root->lock);
-}
-
-void iw_pd_remove_qp(struct iw_pd *pd, struct iw_pd_user *u)
-{
-    lock_get(&pd->root->lock);
-    list_del(&u->link);
-    lock_put(&pd->root->lock);
-    atomic_fetch_sub(&pd->users, 1);
 }

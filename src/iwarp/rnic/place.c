@@ -16,7 +16,9 @@ void iw_place(uint8_t *dst, const uint8_t *src, size_t len)
 enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *sge, uint32_t nsge,
                        uint64_t offset, const uint8_t *src, size_t len)
 {
-    for (uint32_t k = 0; k < nsge && len; k++) {
+    enum iw_err err = IW_OK;
+    iw_copy_begin(iw_region_pd(qp, use));
+    for (uint32_t k = 0; k < nsge && len && !err; k++) {
         if (offset >= sge[k].length) {
             offset -= sge[k].length;
             continue;
@@ -25,10 +27,9 @@ enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *
         if (n > len)
             n = len;
         uint8_t *p;
-        enum iw_err err = iw_region_check(sge[k].lkey, qp, use, sge[k].addr + offset, n, &p);
-        if (err) {
-            iw_qp_explain_sge(qp, IW_ERR_LOCAL_SINK, use, sge, k, nsge, offset, n);
-            return IW_ERR_LOCAL_SINK;
+        if (iw_region_check(sge[k].lkey, qp, use, sge[k].addr + offset, n, &p)) {
+            err = IW_ERR_LOCAL_SINK;
+            iw_qp_explain_sge(qp, err, use, sge, k, nsge, offset, n);
         }
         if (p)
             iw_place(p, src, n);
@@ -36,7 +37,8 @@ enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *
         len -= n;
         offset = 0;
     }
-    return IW_OK;
+    iw_copy_end();
+    return err;
 }
 
 uint64_t iw_sge_bytes(const struct ibv_sge *sge, uint32_t nsge)

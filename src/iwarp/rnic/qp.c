@@ -160,11 +160,9 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
 {
     cq_use(qp->send_cq, 1);
     cq_use(qp->recv_cq, 1);
-    if (qp->rq->srq) {
+    if (qp->rq->srq)
         atomic_fetch_add(&qp->rq->srq->users, 1);
-        iw_pd_add_qp(qp->rq->srq->pd, qp, &qp->in_srq_pd);
-    }
-    iw_pd_add_qp(pd, qp, &qp->in_pd);
+    atomic_fetch_add(&pd->users, 1);
 }
 
 static void forget_threads(struct iw_qp *qp)
@@ -212,6 +210,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     list_init(&qp->rq_link);
     qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
     qp->dirty.run = iw_sq_run_dirty;
+    iw_grace_init(&qp->grace);
     lock_init(&qp->build_lock);
     lock_init_in(&qp->rx_lock, &rx_locks);
     lock_init_in(&qp->sq_lock, &sq_locks);
@@ -243,12 +242,11 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_rq_leave(qp);
     while (atomic_load(&qp->pins))
         sched_yield();
+    iw_grace_drop(&qp->grace);
     iw_dirty_wait(&qp->dirty);
     iw_rx_fini(qp);
     iw_mw_leave_qp(qp);
-    iw_pd_remove_qp(iw_pd(qp->pub.pd), &qp->in_pd);
-    if (qp->rq->srq)
-        iw_pd_remove_qp(qp->rq->srq->pd, &qp->in_srq_pd);
+    atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);
 }
 
 void iw_qp_free(struct iw_qp *qp)

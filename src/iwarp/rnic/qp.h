@@ -6,20 +6,26 @@
  * do, sq.c posting, qp_cut.c messages into FPDUs, qp_tx.c transmission, qp_rx.c reception (the
  * upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones, qp_read.c reads and
  * atomics we ask for, qp_answer.c the peer's, qp_held.c early messages, place.c memory, mw.c
- * windows, qp_fail.c errors and flush, qp_explain.c what the log says of them, rq.c receive queues,
- * qp_link.c attach, close and detach of the stream, qp_overrun.c the end of a CQ, turn.c how much a
- * QP sends at a stretch, cork.c what waits for more.
+ * windows, quiesce.h who may still copy, qp_fail.c errors and flush, qp_explain.c what the log says
+ * of them, rq.c receive queues, qp_link.c attach, close and detach of the stream, qp_overrun.c the
+ * end of a CQ, turn.c how much a QP sends at a stretch, cork.c what waits for more.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
  *     qp.build_lock   the extended view's work requests; held while the program builds them
  *     iw_cm.lock      a CM endpoint's state
- *     pd.lock         the QPs of a protection domain
+ *     pd.lock         the windows of a protection domain
  *     qp.rx_lock      everything received: rx, recv, held, staging. Progress only tries it.
  *     qp.sq_lock      everything sent: send queue, orq, irq, tx, batch, ibv state, link
  *     rq.lock         the receive queue, or the SRQ
  *     cq.lock
- *     channel.lock, context.lock, engine.lock, mw.lock, those of stats.c and pcap.c: leaves
+ *     channel.lock, context.lock, engine.lock, pd.grants, those of stats.c, quiesce.c and pcap.c:
+ *                     leaves
+ *
+ * Copies from and to registered memory are made in sections (quiesce.h), each under one of the QP's
+ * first two locks; in a section no lock is taken but that of pcap.c. Nobody waits for the end of
+ * other threads' sections with one of these locks held: a work request that takes memory away stays
+ * at sq.cut until they have ended.
  *
  * Posting takes sq_lock or rq.lock, and tries rx_lock. That may be waited for only by tear-down and
  * by iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
@@ -38,6 +44,7 @@
 #include "rnic/cq.h"
 #include "rnic/engine.h"
 #include "rnic/limits.h"
+#include "rnic/quiesce.h"
 #include "rnic/region.h"
 #include "rnic/slots.h"
 #include "rnic/stats.h"
@@ -132,7 +139,7 @@ struct iw_sqe {
     uint8_t flags;       /* IBV_SEND_* of the WR; SIGNALED also by sq_sig_all */
     uint8_t nsge;        /* 0 with inline data */
     bool begun;          /* first segment is cut */
-    uint8_t stage;       /* Write with immediate: 1 once the Write is cut */
+    uint8_t stage;       /* 1 once the Write of one with immediate is cut, or a local one is done */
     bool answered;       /* read or atomic: the response is in */
     uint8_t status;      /* enum ibv_wc_status of the WR at fault, 0 for the others */
 };
@@ -214,8 +221,6 @@ struct iw_qp {
         struct ibv_qp_ex pub_ex;
     };
     struct iw_pd *pd;                /* a root; pub.pd may be a parent domain */
-    struct iw_pd_user in_pd;         /* pd->qps */
-    struct iw_pd_user in_srq_pd;     /* those of the SRQ's domain */
     struct iw_qp *hash_next;         /* QP number table */
     struct iw_cq *send_cq, *recv_cq; /* NULL only for a queue of size 0 */
     struct iw_rq *rq;                /* own_rq, or that of the SRQ */
@@ -252,6 +257,7 @@ struct iw_qp {
     bool term_queued;     /* the Terminate goes next, then nothing */
     uint8_t term_len;
     uint8_t term[TERMINATE_MAX];
+    struct iw_grace grace;       /* of the local work request at sq.cut, if that is done */
     struct iw_dirty dirty;       /* posted and not transmitted */
     _Atomic uint64_t polled;     /* iw_now() of the last dirty run on behalf of an own CQ; a hint */
     _Atomic uintptr_t polled_by; /* the thread that made it */

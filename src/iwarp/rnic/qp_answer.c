@@ -6,6 +6,7 @@
 
 #define ATOMIC_BYTES sizeof(uint64_t)
 
+/** In a section of the QP's domain. */
 static enum iw_err check(struct iw_qp *qp, uint32_t stag, enum iw_use use, unsigned right,
                          uint64_t to, uint64_t len, uint8_t **p)
 {
@@ -54,7 +55,9 @@ int iw_answer_read(struct iw_qp *qp, const struct rdmap_read_request *r)
 {
     uint8_t *p;
     lock_get(&qp->sq_lock);
+    iw_copy_begin(qp->pd);
     enum iw_err err = source(qp, r, &p);
+    iw_copy_end();
     if (!err)
         err = push_locked(qp, &(struct iw_irq_entry){.read = *r});
     lock_put(&qp->sq_lock);
@@ -96,7 +99,9 @@ static enum iw_err atomic_locked(struct iw_qp *qp, const struct rdmap_atomic_req
 int iw_answer_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r)
 {
     lock_get(&qp->sq_lock);
+    iw_copy_begin(qp->pd);
     enum iw_err err = atomic_locked(qp, r);
+    iw_copy_end();
     lock_put(&qp->sq_lock);
     return err;
 }

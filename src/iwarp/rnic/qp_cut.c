@@ -109,17 +109,55 @@ static enum iw_err describe_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg 
 }
 
 /** Carries out a work request that puts nothing on the wire. @return IW_OK, or why it cannot be */
-static enum iw_err run_locked(struct iw_qp *qp, const struct iw_sqe *e)
+static enum iw_err run_locked(struct iw_qp *qp, struct iw_sqe *e)
 {
+    bool revised = true;
+    enum iw_err err;
     if (e->opcode == IBV_WR_BIND_MW) {
         iw_stats_set(&qp->stats->binds, qp->stats->binds + 1);
-        return iw_mw_bind_locked(qp, e);
+        err = iw_mw_bind_locked(qp, e, &revised);
+    } else {
+        err = iw_region_invalidate_locked(qp, e->imm_or_inv);
+        if (err) {
+            iw_qp_explain(qp, IW_ERR_LOCAL_OP, "key 0x%08x: %s", e->imm_or_inv,
+                          iw_err_info(err)->text);
+            err = IW_ERR_LOCAL_OP;
+        }
     }
-    enum iw_err err = iw_region_invalidate(e->imm_or_inv, qp, false);
-    if (!err)
+    if (!err && revised)
+        iw_grace_begin(&qp->grace, qp->pd);
+    e->stage = !err && revised;
+    return err;
+}
+
+/** The work request at sq.cut is local: runs it, unless that is done. @return as run_locked() */
+static enum iw_err cut_local_locked(struct iw_qp *qp)
+{
+    struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
+    assert_held(&qp->sq_lock);
+    if (!e->stage) {
+        iw_copy_end();
+        enum iw_err err = run_locked(qp, e);
+        iw_copy_begin(qp->pd);
+        if (err) {
+            e->status = iw_err_info(err)->status;
+            return err;
+        }
+    }
+    if (e->stage && !iw_grace_over(&qp->grace))
         return IW_OK;
-    iw_qp_explain(qp, IW_ERR_LOCAL_OP, "key 0x%08x: %s", e->imm_or_inv, iw_err_info(err)->text);
-    return IW_ERR_LOCAL_OP;
+    e->end_pos = qp->tx.cut_pos;
+    qp->sq.cut++;
+    return IW_OK;
+}
+
+bool iw_qp_waits_for_copies_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->sq_lock);
+    if (qp->error || qp->sq.cut == qp->sq.tail)
+        return false;
+    const struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
+    return iw_sqe_is_local(e) && e->stage;
 }
 
 /** Cuts the work request at sq.cut, or goes on with it. @return IW_OK, or why it cannot be sent */
@@ -130,17 +168,17 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
     struct iovec iov[IW_MAX_SGE];
     uint8_t hdr[RDMAP_ATOMIC_REQUEST_HDR];
     struct iwc_msg m = {.cut = e->cut, .begun = e->begun};
-    bool local = iw_sqe_is_local(e),
-         immediate_follows = e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage;
+    bool immediate_follows = e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage;
 
     *whole = true;
-    enum iw_err err = local ? run_locked(qp, e) : describe_locked(qp, i, &m, iov, hdr);
+    if (iw_sqe_is_local(e))
+        return cut_local_locked(qp);
+    enum iw_err err = describe_locked(qp, i, &m, iov, hdr);
     if (err) {
         e->status = iw_err_info(err)->status;
         return err;
     }
-    if (!local)
-        *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
+    *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
     if (m.opcode > RDMAP_TERMINATE)
         qp->sent_beyond |= (uint16_t)(1u << m.opcode);
     e->cut = m.cut;
@@ -163,9 +201,9 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
 /**
  * Whether the work request at sq.cut may go now: reads in flight hold fences and, at ORD, reads;
  * what is cut and unsent holds local operations, which may take away the memory it is gathered
- * from.
+ * from; copies that run hold one that took it away.
  */
-static inline bool wr_may_go(const struct iw_qp *qp)
+static inline bool wr_may_go(struct iw_qp *qp)
 {
     bool draining = qp->state == IBV_QPS_SQD;
     if (qp->sq.cut == (draining ? qp->sq.drain : qp->sq.tail) ||
@@ -174,7 +212,7 @@ static inline bool wr_may_go(const struct iw_qp *qp)
     const struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
     uint32_t flying = qp->ord.tail - qp->ord.head;
     if (e->begun || e->stage)
-        return true;
+        return !iw_sqe_is_local(e) || iw_grace_over(&qp->grace);
     if ((e->flags & IBV_SEND_FENCE) && flying)
         return false;
     if (iw_sqe_is_local(e))

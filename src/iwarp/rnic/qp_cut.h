@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between qp_tx.c and qp_cut.c: messages become FPDUs in qp->batch. Locks: sq_lock. */
+/*
+ * Between qp_tx.c and qp_cut.c: messages become FPDUs in qp->batch. Locks: sq_lock.
+ *
+ * What is gathered points into the program's memory. It is cut and handed to TCP in one section of
+ * the QP's domain (quiesce.h), and checked once more in each later one.
+ */
 #ifndef ANYWARP_RNIC_QP_CUT_H
 #define ANYWARP_RNIC_QP_CUT_H
 
@@ -11,7 +16,7 @@
 /** Makes sure of a batch, whose limit is now @p limit. @return false without memory */
 bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit);
 
-/* With a batch: */
+/* With a batch, in a section: */
 
 /**
  * Cuts Sends and Writes that may go now and are short enough to be copied, until the batch has
@@ -23,7 +28,8 @@ bool iw_qp_cut_small_locked(struct iw_qp *qp, size_t most);
 
 /**
  * Fills the batch: a Terminate alone; else the message that is begun; else responses and work
- * requests in turn, so that neither starves the other.
+ * requests in turn, so that neither starves the other. The section is ended and begun again for a
+ * local work request, before which nothing is unsent.
  * @return IW_OK, or why the work request at sq.cut cannot be sent; what was cut before it stays
  */
 enum iw_err iw_qp_fill_locked(struct iw_qp *qp);
@@ -33,5 +39,11 @@ enum iw_err iw_qp_fill_locked(struct iw_qp *qp);
  * @return IW_OK, or why a work request that is cut can no longer be sent
  */
 enum iw_err iw_qp_revalidate_locked(struct iw_qp *qp);
+
+/**
+ * Whether the local work request at sq.cut is done and waits until copies that it ends have ended.
+ * In no section or in one.
+ */
+bool iw_qp_waits_for_copies_locked(struct iw_qp *qp);
 
 #endif

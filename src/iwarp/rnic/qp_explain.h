@@ -26,7 +26,7 @@
 
 void iw_qp_explain(struct iw_qp *qp, enum iw_err err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/** A refused access by the peer. */
+/** A refused access by the peer; in the section that it was refused in, as the next. */
 void iw_qp_explain_access(struct iw_qp *qp, enum iw_err err, uint32_t stag, enum iw_use use,
                           uint64_t to, uint64_t len);
 /** A refused access by a work request: entry @p k of its @p nsge, @p len bytes from @p offset on.

@@ -159,6 +159,7 @@ void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
         qp->flushed = true;
         iw_qp_transmit_locked(qp, w); /* the Terminate, and what was cut before it */
         iw_qp_own_unsent_locked(qp, w);
+        iw_sq_finish_local_locked(qp, w);
         iw_qp_log_end_locked(qp);
         iw_sq_flush_locked(qp, w);
         iw_recv_flush(qp, w);

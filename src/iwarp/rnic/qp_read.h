@@ -12,7 +12,8 @@
 /** Sets a ring's agreed limit. The ring has at least one place more, for the RTR. */
 void iw_depth_init(struct iw_depth *d, uint32_t limit);
 
-/** Builds the request at send queue index @p i. sq_lock. @return IW_OK, LOCAL_PROT, LOCAL_OP */
+/** Builds the request at send queue index @p i. sq_lock, in a section. @return IW_OK, LOCAL_PROT,
+ * LOCAL_OP */
 enum iw_err iw_read_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr);
 enum iw_err iw_atomic_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr);
 

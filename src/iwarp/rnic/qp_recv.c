@@ -56,6 +56,17 @@ static void data_of(struct iw_qp *qp, const struct ddp_seg *seg, const uint8_t *
     }
 }
 
+static enum iw_err invalidate(struct iw_qp *qp, const struct ddp_seg *seg)
+{
+    lock_get(&qp->sq_lock);
+    enum iw_err err = iw_region_invalidate_by_peer_locked(qp, seg->inval_stag);
+    lock_put(&qp->sq_lock);
+    if (err)
+        iw_qp_explain(qp, err, "%s, key 0x%08" PRIx32, rdmap_ops[seg->opcode].name,
+                      seg->inval_stag);
+    return err;
+}
+
 int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
 {
     const uint8_t *p;
@@ -76,10 +87,7 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     if (!err)
         err = iw_scatter(qp, IW_USE_RECEIVE, qp->recv.sge, qp->recv.nsge, at, p, len);
     if (!err && seg->last && rdmap_ops[seg->opcode].invalidate) {
-        err = iw_region_invalidate(seg->inval_stag, qp, true);
-        if (err)
-            iw_qp_explain(qp, err, "%s, key 0x%08" PRIx32, rdmap_ops[seg->opcode].name,
-                          seg->inval_stag);
+        err = invalidate(qp, seg);
     }
     if (err) {
         qp->recv_status = (uint8_t)iw_err_info(err)->status;

@@ -35,20 +35,29 @@ static void note_peer(struct iw_qp *qp, const struct ddp_seg *seg)
         qp->peer_qpn = (uint32_t)seg->to;
 }
 
-static int on_write(void *up, const struct ddp_seg *seg)
+static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
 {
-    struct iw_qp *qp = up;
     uint8_t *p;
-    if (!seg->len)
-        note_peer(qp, seg);
     enum iw_err err = iw_region_check(seg->stag, qp, IW_USE_WRITE, seg->to, seg->len, &p);
     if (!err && seg->len && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;
-    if (err) {
+    if (err)
         iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
+    else
+        iw_place(p, seg->payload, seg->len);
+    return err;
+}
+
+static int on_write(void *up, const struct ddp_seg *seg)
+{
+    struct iw_qp *qp = up;
+    if (!seg->len)
+        note_peer(qp, seg);
+    iw_copy_begin(qp->pd);
+    enum iw_err err = place_write(qp, seg);
+    iw_copy_end();
+    if (err)
         return err;
-    }
-    iw_place(p, seg->payload, seg->len);
     qp->writing += seg->len;
     if (seg->last) {
         qp->written = qp->writing;

@@ -34,11 +34,17 @@ void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
     if (!qp->batch || !qp->batch->gathered)
         return;
     struct iwc_batch *own = qp->linked ? iw_pool_get(IW_POOL_BATCH) : NULL;
-    if (own)
+    iw_copy_begin(qp->pd);
+    bool copied = own && !iw_qp_revalidate_locked(qp);
+    if (copied)
         iwc_batch_copy(own, qp->batch);
+    iw_copy_end();
     release_batch_locked(qp);
-    qp->batch = own;
-    if (!own && qp->linked)
+    if (copied)
+        qp->batch = own;
+    else
+        iw_pool_put(IW_POOL_BATCH, own);
+    if (!copied && qp->linked)
         iw_qp_lost_locked(qp, 0, w);
 }
 
@@ -59,13 +65,35 @@ static void leave_to_pollers_locked(struct iw_qp *qp, bool moved)
         iw_dirty_again(&qp->dirty);
 }
 
+/**
+ * Fills the batch, or makes sure of one that was @p kept, and hands it to TCP: in one section, as
+ * it may point into the program's memory.
+ * @param err  [out] why a work request cannot be sent; of a kept batch: then nothing is sent
+ * @return as iwc_tx_send()
+ */
+static int send_batch_locked(struct iw_qp *qp, bool kept, enum iw_err *err)
+{
+    int r = 0;
+    assert_held(&qp->sq_lock);
+    *err = IW_OK;
+    iw_copy_begin(qp->pd);
+    if (!kept)
+        *err = iw_qp_fill_locked(qp);
+    else if (qp->batch->gathered)
+        *err = iw_qp_revalidate_locked(qp);
+    if (!(kept && *err))
+        r = iwc_tx_send(&qp->tx, qp->batch, qp->stream);
+    iw_copy_end();
+    return r;
+}
+
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->sq_lock);
     if (!qp->linked || qp->tx_hold)
         return;
     enum iw_err err = IW_OK;
-    bool kept = qp->tx_blocked, more = false;
+    bool kept = qp->tx_blocked, more = false, waits = false;
     uint64_t before = qp->tx.sent_pos;
     size_t turn = iw_turn_bytes_locked(qp);
     int r = 0;
@@ -79,24 +107,24 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             iw_dirty_push(&qp->dirty);
             return;
         }
-        if (!kept) {
+        if (!kept)
             check_mss_locked(qp);
-            err = iw_qp_fill_locked(qp);
-        } else if (qp->batch->gathered) {
-            err = iw_qp_revalidate_locked(qp);
-            if (err) { /* the FPDU cannot be finished: no Terminate can follow either */
-                release_batch_locked(qp);
-                iw_qp_fail_locked(qp, err, NULL, 0, w);
-                iw_qp_lost_locked(qp, 0, w);
-                return;
-            }
+        uint64_t sent = qp->tx.sent_pos;
+        r = send_batch_locked(qp, kept, &err);
+        if (kept && err) { /* the FPDU cannot be finished: no Terminate can follow either */
+            release_batch_locked(qp);
+            iw_qp_fail_locked(qp, err, NULL, 0, w);
+            iw_qp_lost_locked(qp, 0, w);
+            return;
         }
         kept = false;
-        if (qp->batch->unsent == 0) {
+        if (r == 0 && qp->tx.sent_pos == sent) {
             iw_sq_retire_locked(qp, w); /* local operations */
+            waits = iw_qp_waits_for_copies_locked(qp);
+            if (waits && iw_grace_ask(&qp->grace, &qp->dirty))
+                continue;
             break;
         }
-        r = iwc_tx_send(&qp->tx, qp->batch, qp->stream);
         iw_sq_retire_locked(qp, w);
         iw_answer_retire_locked(qp);
         if (err) {
@@ -114,7 +142,7 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
         release_batch_locked(qp);
     if (r < 0 && r != -EAGAIN)
         iw_qp_lost_locked(qp, r, w);
-    else if (!more && !qp->tx_blocked && !qp->term_queued)
+    else if (!more && !waits && !qp->tx_blocked && !qp->term_queued)
         iw_qp_sent_locked(qp, w);
     iw_qp_want_locked(qp);
 }

@@ -4,6 +4,7 @@
 #include "rnic/mw.h"
 #include "rnic/order.h"
 #include "rnic/qp.h"
+#include "rnic/quiesce.h"
 #include "rnic/srq.h"
 #include "rnic/stag.h"
 #include "wire/range.h"
@@ -72,7 +73,7 @@ static inline bool grant_of(const struct iw_region *r, uint32_t stag, struct iw_
            atomic_load_explicit(&r->changes, memory_order_relaxed) == before;
 }
 
-/** @p qp is NULL for ibv_advise_mr(), which holds pd->lock instead of a QP lock. */
+/** In a section of @p pd; @p qp is NULL for ibv_advise_mr(). */
 static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const struct iw_qp *qp,
                                 enum iw_use use, uint64_t to, uint64_t len, uint8_t **ptr)
 {
@@ -81,6 +82,7 @@ static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const str
     *ptr = NULL;
     if (len == 0)
         return GRANTED;
+    assert_copying(pd);
     enum iw_stag_found found = iw_stag_find(stag, pd, &r);
     if (found == IW_STAG_FOREIGN)
         return BAD_STREAM;
@@ -103,7 +105,7 @@ static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const str
     return GRANTED;
 }
 
-static const struct iw_pd *pd_of(const struct iw_qp *qp, enum iw_use use)
+const struct iw_pd *iw_region_pd(const struct iw_qp *qp, enum iw_use use)
 {
     return use == IW_USE_RECEIVE && qp->rq->srq ? qp->rq->srq->pd->root : qp->pd;
 }
@@ -111,7 +113,7 @@ static const struct iw_pd *pd_of(const struct iw_qp *qp, enum iw_use use)
 enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
                             uint64_t len, uint8_t **ptr)
 {
-    return uses[use].err[look(stag, pd_of(qp, use), qp, use, to, len, ptr)];
+    return uses[use].err[look(stag, iw_region_pd(qp, use), qp, use, to, len, ptr)];
 }
 
 int iw_region_advised(uint32_t lkey, struct iw_pd *pd, bool write, uint64_t to, uint64_t len,
@@ -120,10 +122,10 @@ int iw_region_advised(uint32_t lkey, struct iw_pd *pd, bool write, uint64_t to, 
     static const int err[] = {[GRANTED] = 0,        [BAD_STAG] = EFAULT, [BAD_STREAM] = EPERM,
                               [BAD_ACCESS] = EPERM, [BAD_WRAP] = EFAULT, [BAD_BOUNDS] = EFAULT};
     struct iw_region *r;
-    lock_get(&pd->lock);
+    iw_copy_begin(pd);
     bool window = iw_stag_find(lkey, pd, &r) == IW_STAG_OWN && r->kind == IW_REGION_WINDOW;
     int e = err[look(lkey, pd, NULL, write ? IW_USE_SCATTER : IW_USE_GATHER, to, len, ptr)];
-    lock_put(&pd->lock);
+    iw_copy_end();
     return window ? EINVAL : e;
 }
 
@@ -173,7 +175,7 @@ void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp
 {
     struct iw_region *r;
     char asked[96], is[128];
-    enum iw_stag_found found = iw_stag_find(stag, pd_of(qp, use), &r);
+    enum iw_stag_found found = iw_stag_find(stag, iw_region_pd(qp, use), &r);
     snprintf(asked, sizeof(asked), "%s of %" PRIu64 " bytes at 0x%" PRIx64 ", key 0x%08x",
              uses[use].name, len, to, stag);
     if (found == IW_STAG_OWN)
@@ -211,19 +213,35 @@ bool iw_region_close(struct iw_region *r)
     return atomic_compare_exchange_strong(&r->windows, &none, IW_REGION_DEAD);
 }
 
-enum iw_err iw_region_invalidate(uint32_t stag, const struct iw_qp *qp, bool remote)
+static enum iw_err invalidate(struct iw_qp *qp, uint32_t stag, bool windows_only)
 {
     struct iw_region *r;
+    enum iw_err err = IW_OK;
+    lock_get(&qp->pd->grants);
     enum iw_stag_found found = iw_stag_find(stag, qp->pd, &r);
     if (found == IW_STAG_FOREIGN)
-        return IW_ERR_INVALIDATE_STREAM;
-    if (found == IW_STAG_NONE)
-        return IW_ERR_INVALIDATE;
-    if (r->kind == IW_REGION_WINDOW)
-        return iw_mw_invalidate(r, stag, qp);
-    if (remote || !iw_region_close(r))
-        return IW_ERR_INVALIDATE;
-    return IW_OK;
+        err = IW_ERR_INVALIDATE_STREAM;
+    else if (found == IW_STAG_NONE)
+        err = IW_ERR_INVALIDATE;
+    else if (r->kind == IW_REGION_WINDOW)
+        err = iw_mw_invalidate_locked(r, stag, qp);
+    else if (windows_only || !iw_region_close(r))
+        err = IW_ERR_INVALIDATE;
+    lock_put(&qp->pd->grants);
+    return err;
+}
+
+enum iw_err iw_region_invalidate_locked(struct iw_qp *qp, uint32_t stag)
+{
+    assert_held(&qp->sq_lock);
+    return invalidate(qp, stag, false);
+}
+
+enum iw_err iw_region_invalidate_by_peer_locked(struct iw_qp *qp, uint32_t stag)
+{
+    assert_held(&qp->rx_lock);
+    assert_held(&qp->sq_lock);
+    return invalidate(qp, stag, true);
 }
 
 int iw_region_publish(struct iw_region *r)
@@ -238,16 +256,10 @@ int iw_region_publish(struct iw_region *r)
 void iw_region_revoke(struct iw_region *r)
 {
     struct iw_pd *pd = r->pd;
+    lock_get(&pd->grants);
     atomic_store(&r->windows, IW_REGION_DEAD);
     iw_stag_hide(r);
-    lock_get(&pd->lock);
-    list_for_each (link, &pd->qps) {
-        struct iw_qp *qp = container_of(link, struct iw_pd_user, link)->qp;
-        lock_get(&qp->rx_lock);
-        lock_put(&qp->rx_lock);
-        lock_get(&qp->sq_lock);
-        lock_put(&qp->sq_lock);
-    }
-    lock_put(&pd->lock);
+    lock_put(&pd->grants);
+    iw_quiesce(pd);
     iw_stag_release(r);
 }

@@ -5,17 +5,16 @@
  * A region is what one STag stands for: a memory region or a memory window. iw_region_check() is
  * the only place in the project that turns an STag into a pointer.
  *
- * Lifetime of memory: whoever checks a region and then copies does both under one of the QP's locks
- * (rx or sq). Revoking marks the region dead, then takes and releases the locks of every QP that
- * uses the protection domain once: after that nobody can still be copying, and no lock or counter
- * is touched on the data path. A pointer must not be kept past the lock.
+ * Lifetime of memory: whoever checks a region and then copies does both in one section of its
+ * domain, see quiesce.h. Revoking marks the region dead, then lets a grace period pass: after that
+ * nobody can still be copying. A pointer must not be kept past the section.
+ *
+ * Who looks a region up to change what it gives (a bind, an invalidation) holds pd->grants instead,
+ * which revoking takes once, too.
  *
  * A window pins the region of its memory: while it is bound, that region is neither revoked nor
  * invalidated. When it is unbound a copy through it may still run on another QP; the grace period
  * that precedes the end of the memory waits for that copy too, as both are of one domain.
- *
- * pd->lock is held meanwhile, so that no QP goes away: it is taken before any QP lock, never with
- * one held.
  */
 #ifndef ANYWARP_RNIC_REGION_H
 #define ANYWARP_RNIC_REGION_H
@@ -39,15 +38,9 @@ struct iw_pd {
     struct iw_td *td;   /* of a parent domain, or NULL */
     atomic_uint users;  /* what was made on it: EBUSY for dealloc */
     /* The rest is used in a root only. */
-    struct lock lock;    /* qps, windows; above the QP locks */
-    struct list qps;     /* struct iw_pd_user.link */
+    struct lock lock;    /* windows; above the QP locks */
     struct list windows; /* struct iw_mw.pd_link */
-};
-
-/** A QP whose copies may go to or from memory of a domain: its own, or that of its SRQ. */
-struct iw_pd_user {
-    struct list link;
-    struct iw_qp *qp;
+    struct lock grants;  /* a leaf: changes of what its keys give */
 };
 
 static inline struct iw_pd *iw_pd(struct ibv_pd *p)
@@ -107,14 +100,17 @@ enum iw_use {
     IW_USE_ATOMIC,  /* atomic of the peer: REMOTE_ATOMIC; READ_* */
 };
 
+/** The domain, a root, in which an access is looked up. */
+const struct iw_pd *iw_region_pd(const struct iw_qp *qp, enum iw_use use);
+
 /**
  * State, PD, QP, rights, base, bounds and wrap of one access, in that order.
  *
  * @param stag  lkey or rkey; the STag of a window is no lkey
- * @param qp    whose stream or work request asks; one of its locks is held
+ * @param qp    whose stream or work request asks; in a section of iw_region_pd()
  * @param to    tagged offset of the first byte, @p len bytes; len 0 checks nothing and gives NULL
- * @param ptr   [out] where the bytes are; valid while the caller holds the QP lock. NULL with
- *              IW_OK and a local sink: they are thrown away
+ * @param ptr   [out] where the bytes are; valid in this section. NULL with IW_OK and a local sink:
+ *              they are thrown away
  * @return IW_OK or the error that fits @p use
  */
 enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
@@ -129,20 +125,29 @@ enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use u
 int iw_region_advised(uint32_t lkey, struct iw_pd *pd, bool write, uint64_t to, uint64_t len,
                       uint8_t **ptr);
 
-/** English facts about a refusal for the log: key, asked and registered range, rights, PD. */
+/**
+ * English facts about a refusal for the log: key, asked and registered range, rights, PD. In a
+ * section of iw_region_pd().
+ */
 void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp *qp,
                        enum iw_use use, uint64_t to, uint64_t len);
 
 /**
- * Invalidates @p stag: for the receiver of a Send with Invalidate (@p remote; rx_lock held), or for
- * a local one (sq_lock held). No grace period is needed, but other QPs may finish a copy that runs.
- * A memory region must have no window bound, and not @p remote: it is not one peer's, and others
- * may use it. Windows: see iw_mw_invalidate().
+ * Invalidates @p stag for a work request: a memory region without a window bound to it, or a window
+ * as iw_mw_invalidate_locked() says. sq_lock. Copies that run may go on until a grace period of the
+ * QP's domain has passed.
  * @return IW_OK, INVALIDATE, INVALIDATE_STREAM
  */
-enum iw_err iw_region_invalidate(uint32_t stag, const struct iw_qp *qp, bool remote);
+enum iw_err iw_region_invalidate_locked(struct iw_qp *qp, uint32_t stag);
 
-/** A window is bound to @p r (found under a QP lock), and pins it. @return false if r is dead */
+/**
+ * The same for the receiver of a Send with Invalidate: windows only, as a memory region is not one
+ * peer's, and others may use it. rx_lock and sq_lock: with both nobody copies through the window of
+ * this QP, and no grace period is due.
+ */
+enum iw_err iw_region_invalidate_by_peer_locked(struct iw_qp *qp, uint32_t stag);
+
+/** A window is bound to @p r (found under pd->grants), and pins it. @return false if r is dead */
 bool iw_region_pin(struct iw_region *r);
 void iw_region_unpin(struct iw_region *r);
 /** Marks @p r dead. @return false if a window is bound to it, or if it was dead before */
@@ -152,7 +157,7 @@ bool iw_region_is_dead(const struct iw_region *r);
 /** Puts a region, else filled in, under a fresh random STag into the table. @return 0 or a positive
  * errno */
 int iw_region_publish(struct iw_region *r);
-/** Marks dead, unlinks, and waits until no copy is running. Call with no QP lock held. */
+/** Marks dead, unlinks, and waits until no copy is running. Call with no lock held. */
 void iw_region_revoke(struct iw_region *r);
 
 struct iw_pd *iw_pd_alloc(struct ibv_context *ctx);
@@ -160,14 +165,7 @@ struct iw_pd *iw_pd_alloc(struct ibv_context *ctx);
 int iw_pd_dealloc(struct iw_pd *pd);
 /** What the module does about fork(); see atfork.h. */
 void iw_pd_fork(enum fork_step step);
-
-/**
- * A QP begins or ends to use the regions of @p pd: from add to remove, revoking waits for it, and
- * it counts as a user. Remove last of all before freeing, when nothing can copy any more; call both
- * with no lock held.
- */
-void iw_pd_add_qp(struct iw_pd *pd, struct iw_qp *qp, struct iw_pd_user *u);
-void iw_pd_remove_qp(struct iw_pd *pd, struct iw_pd_user *u);
+void iw_grants_fork(enum fork_step step);
 
 /**
  * Registers memory. Nothing is pinned and no byte is touched; see probe.h for what is looked at.

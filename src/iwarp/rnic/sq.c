@@ -420,10 +420,26 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
     }
 }
 
+/* The peer may have ended the connection because it met the key that is dead. */
+void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct iw_sq *sq = &qp->sq;
+    assert_held(&qp->sq_lock);
+    if (sq->cut == sq->tail)
+        return;
+    const struct iw_sqe *e = &sq->ring[sq->cut & sq->mask];
+    if (!iw_sqe_is_local(e) || !e->stage || !iw_grace_over(&qp->grace))
+        return;
+    sq->cut++;
+    iw_sq_retire_locked(qp, w);
+}
+
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct iw_sq *sq = &qp->sq;
     assert_held(&qp->sq_lock);
+    if (sq->cut != sq->tail)
+        iw_grace_drop(&qp->grace);
     for (; sq->head != sq->tail; sq->head++) {
         const struct iw_sqe *e = &sq->ring[sq->head & sq->mask];
         complete_locked(qp, e, e->status ? e->status : IBV_WC_WR_FLUSH_ERR, w);

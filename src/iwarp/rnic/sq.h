@@ -22,6 +22,10 @@ void iw_sq_run_dirty(struct iw_dirty *d);
  */
 void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w);
 
+/** Before a flush: completes a local work request at sq.cut that nobody has to wait for any more.
+ */
+void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w);
+
 /** Completes everything left: the work request at fault with its status, the others flushed. */
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w);
 

@@ -5,16 +5,17 @@
  * An STag is a 24-bit index and an 8-bit key. An index belongs to one region at a time, so that a
  * memory window may change its key freely.
  *
- * Readers take no lock. They may come across the slot of any protection domain, while revoking
- * waits only for the QPs of its own: therefore slots are never freed and never change their chain,
- * and a region is looked into only after its slot has named the reader's own domain.
+ * Readers take no lock, but are in a section of their domain (quiesce.h). They may come across the
+ * slot of any protection domain, while revoking waits only for the sections of its own: therefore
+ * slots are never freed and never change their chain, and a region is looked into only after its
+ * slot has named the reader's own domain.
  *
  * Why a region that is looked into cannot be freed: a slot holds a region until iw_stag_release(),
  * which comes after the grace period, and is filled in the order domain, region, STag. A reader
  * that saw its STag in the slot and then its own domain therefore gets, as region, none, or one of
- * its domain: that of the STag, or one put there since, which was never visible before the reader
- * took its lock. The grace period of either waits for the reader. Regions of other domains, for
- * which nobody waits, are passed by without a look: only slots are read, and those stay.
+ * its domain: that of the STag, or one put there since, which was never visible before the section
+ * of the reader began. The grace period of either waits for the reader. Regions of other domains,
+ * for which nobody waits, are passed by without a look: only slots are read, and those stay.
  */
 #ifndef ANYWARP_RNIC_STAG_H
 #define ANYWARP_RNIC_STAG_H
@@ -24,8 +25,8 @@
 enum iw_stag_found { IW_STAG_NONE, IW_STAG_FOREIGN, IW_STAG_OWN };
 
 /**
- * Looks @p stag up on behalf of a QP of @p pd, one of whose locks is held, or with pd->lock held:
- * that long the region is not freed.
+ * Looks @p stag up on behalf of @p pd, in a section of it or with pd->grants held: that long the
+ * region is not freed.
  * @param r  [out] the region, maybe dead, if it is the domain's own
  */
 enum iw_stag_found iw_stag_find(uint32_t stag, const struct iw_pd *pd, struct iw_region **r);
