@@ -48,6 +48,7 @@ guest_ready()
 start_guest()
 {
     : >"$dir/console"
+    console_read=0
     qemu-system-x86_64 -accel "$1" -cpu max -smp 2 -m 1024 -no-reboot \
         -display none -monitor none -serial "file:$dir/console" \
         -kernel "$siw_cache/vmlinuz" -initrd "$dir/initramfs" \
@@ -71,7 +72,6 @@ guest_up()
     cp "$dir/end" "$dir/overlay/usr/bin/"
     (cd "$dir/overlay" && find . | cpio -o -H newc --quiet && cat "$siw_cache/initramfs.gz") \
         >"$dir/initramfs"
-    console_read=0
     if [ "$accelerator" = kvm ]; then
         [ -w /dev/kvm ] && start_guest kvm 30 && return
         accelerator=tcg,thread=multi
