@@ -116,11 +116,12 @@ static void queues_of_every_size(void **state)
         assert_true(init.cap.max_recv_wr >= queues[i].recv);
         assert_true(init.cap.max_send_sge >= 16 && init.cap.max_recv_sge >= 16);
         assert_true(init.cap.max_inline_data >= 512);
-        assert_int_equal(qp->state, IBV_QPS_RESET);
+        assert_int_equal(qp->state, IBV_QPS_INIT);
         assert_ptr_equal(qp->send_cq, init.send_cq);
         assert_ptr_equal(qp->recv_cq, init.recv_cq);
         assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &got), 0);
-        assert_int_equal(attr.qp_state, IBV_QPS_RESET);
+        assert_int_equal(attr.qp_state, IBV_QPS_INIT);
+        assert_int_equal(attr.cur_qp_state, IBV_QPS_INIT);
         assert_memory_equal(&attr.cap, &init.cap, sizeof(init.cap));
         assert_memory_equal(&got.cap, &init.cap, sizeof(init.cap));
         assert_ptr_equal(got.qp_context, &l);
@@ -218,6 +219,10 @@ static void what_was_set_is_returned(void **state)
     assert_int_equal(got.qp_state, IBV_QPS_RESET);
     assert_int_equal(got.qp_access_flags, 0);
     assert_int_equal(got.dest_qp_num, 0);
+    struct ibv_recv_wr early = {.wr_id = 3, .next = &(struct ibv_recv_wr){.wr_id = 4}}, *bad = NULL;
+    assert_int_equal(ibv_post_recv(l.qp, &early, &bad), EINVAL);
+    assert_ptr_equal(bad, &early);
+    assert_int_equal(to_state(l.qp, IBV_QPS_ERR), EINVAL);
     attr = init_attr;
     assert_int_equal(ibv_modify_qp(l.qp, &attr, INIT_MASK), 0);
     post_recv(l.qp, 2);
@@ -225,6 +230,26 @@ static void what_was_set_is_returned(void **state)
     struct ibv_wc wc[2];
     assert_int_equal(ibv_poll_cq(l.cq, 2, wc), 1);
     assert_int_equal(wc[0].wr_id, 2);
+    assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
+    lone_close(&l);
+}
+
+/** A device of node type RNIC begins there: receives can be posted before the first transition. */
+static void a_new_queue_pair_is_in_init(void **state)
+{
+    struct lone l;
+    struct ibv_qp_attr attr = rtr_attr;
+    struct ibv_wc wc[2];
+    (void)state;
+    lone_open(&l);
+    assert_int_equal(l.context->device->node_type, IBV_NODE_RNIC);
+    assert_int_equal(query(l.qp).qp_state, IBV_QPS_INIT);
+    post_recv(l.qp, 1);
+    assert_int_equal(ibv_modify_qp(l.qp, &attr, RTR_MASK), 0);
+    assert_int_equal(query(l.qp).qp_state, IBV_QPS_RTR);
+    assert_int_equal(to_state(l.qp, IBV_QPS_ERR), 0);
+    assert_int_equal(ibv_poll_cq(l.cq, 2, wc), 1);
+    assert_int_equal(wc[0].wr_id, 1);
     assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
     lone_close(&l);
 }
@@ -266,6 +291,7 @@ static void a_wrong_attribute_changes_nothing(void **state)
     struct lone l;
     (void)state;
     lone_open(&l);
+    assert_int_equal(to_state(l.qp, IBV_QPS_RESET), 0);
     const struct ibv_qp_attr before = query(l.qp);
     for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
         struct ibv_qp_attr attr = wrongs[i].attr;
@@ -330,6 +356,7 @@ int main(void)
         cmocka_unit_test(queues_of_every_size),
         cmocka_unit_test(a_queue_of_size_zero_takes_nothing),
         cmocka_unit_test(sig_all_completes_everything),
+        cmocka_unit_test(a_new_queue_pair_is_in_init),
         cmocka_unit_test(what_was_set_is_returned),
         cmocka_unit_test(a_wrong_attribute_changes_nothing),
         cmocka_unit_test(the_masks_of_the_cm_are_accepted),

@@ -152,7 +152,7 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
-    q->state = IBV_QPS_RESET;
+    q->state = qp->state = IBV_QPS_INIT;
     q->qp_type = IBV_QPT_RC;
 }
 
@@ -230,6 +230,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     use(qp, pd);
     qp->stats = iw_stats_qp_take(qp->pub.qp_num, qp->send_cq ? qp->send_cq->stats : NULL,
                                  qp->recv_cq ? qp->recv_cq->stats : NULL);
+    iw_stats_set(&qp->stats->state, IBV_QPS_INIT);
     iw_cqs_check(qp);
     attr->cap = cap;
     return qp;

@@ -316,7 +316,8 @@ static inline struct iw_qp *iw_qp(struct ibv_qp *q)
 /* ---- for layer verbs ---- */
 
 /**
- * Creates a QP in state RESET and writes the true caps back to @p attr.
+ * Creates a QP in state INIT, as other devices of node type RNIC do, and writes the true caps back
+ * to @p attr.
  * @return NULL and errno: EOPNOTSUPP (not RC), EINVAL (caps over the limits, missing CQ), ENOMEM,
  * EIO
  */
@@ -346,6 +347,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr);
 /** Binds a window of type 1 and gives @p mw its new rkey. @return as iw_post_send(), EPERM */
 int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind);
+/** @return 0; EINVAL (state, SGEs, a QP with an SRQ), ENOMEM (full); *bad_wr is set then */
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /**

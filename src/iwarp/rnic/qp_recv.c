@@ -156,9 +156,9 @@ static void flush_late(struct iw_qp *qp)
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     int r = 0;
-    if (qp->rq->srq)
-        r = EINVAL;
     lock_get(&qp->rq->lock);
+    if (qp->rq->srq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
+        r = EINVAL;
     for (; wr && !r; wr = r ? wr : wr->next)
         r = iw_rq_push_locked(qp->rq, wr);
     bool flush = qp->rq->flushing;
