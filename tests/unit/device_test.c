@@ -188,6 +188,9 @@ static void test_attributes(void **state)
     assert_int_not_equal(a.fw_ver[0], 0);
     assert_int_equal(a.node_guid, iw_device_guid(dev));
     assert_int_equal(a.sys_image_guid, a.node_guid);
+    /* An identifier of 24 bits with the bit for local use, so that it is no vendor's. */
+    assert_int_equal(a.vendor_id >> 24, 0);
+    assert_int_equal(a.vendor_id >> 16 & 3, 2);
     assert_int_equal(a.max_qp_wr, IW_MAX_QP_WR);
     assert_int_equal(a.max_sge, IW_MAX_SGE);
     assert_int_equal(a.max_cqe, IW_MAX_CQE);
