@@ -276,7 +276,7 @@ enum {
     RDMA_OPTION_ID_TOS = 0,         /* uint8_t: type of service of the connection */
     RDMA_OPTION_ID_REUSEADDR = 1,   /* int: share the port with other ids that say so */
     RDMA_OPTION_ID_AFONLY = 2,      /* int: an IPv6 id takes no IPv4 */
-    RDMA_OPTION_ID_ACK_TIMEOUT = 3, /* uint8_t: accepted; TCP has its own timers */
+    RDMA_OPTION_ID_ACK_TIMEOUT = 3, /* uint8_t: for ibv_query_qp; TCP has its own timers */
     RDMA_OPTION_IB_PATH = 1         /* struct ibv_path_data[]: stands in for rdma_resolve_route() */
 };
 

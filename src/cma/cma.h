@@ -69,6 +69,7 @@ struct cma_id {
     /* options; afonly < 0: as the system's default */
     bool reuseaddr;
     int afonly;
+    uint8_t ack_timeout;
 
     struct sockaddr_storage source;               /* for route.addr once ADDR_RESOLVED is taken */
     uint8_t initiator_depth, responder_resources; /* what a CONNECT_REQUEST allows */

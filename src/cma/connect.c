@@ -41,6 +41,7 @@ static int fill_param(struct cma_id *id, const struct rdma_conn_param *conn,
     if (r)
         return -r;
     param->ctx = id->pub.verbs;
+    param->ack_timeout = id->ack_timeout;
     param->qp = id->pub.qp;
     param->qp_num = id->pub.qp ? id->pub.qp->qp_num : conn->qp_num;
     r = depth(conn->responder_resources, device.max_qp_rd_atom, responder_resources,

@@ -50,7 +50,11 @@ static int set_ack_timeout(struct cma_id *id, const void *val, size_t len)
     if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
         return -EINVAL;
     int r = take(&timeout, sizeof timeout, val, len);
-    return r < 0 ? r : cma_may(id, CMA_CALL_SET_TOS);
+    if (r == 0)
+        r = cma_may(id, CMA_CALL_SET_TOS);
+    if (r == 0)
+        id->ack_timeout = timeout;
+    return r;
 }
 
 /* Paths mean nothing to TCP; an id that is given a usable one has its route. */

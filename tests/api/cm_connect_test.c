@@ -223,6 +223,53 @@ static void what_was_posted_goes_out_before_the_disconnect(void **state)
     cm_close(&s);
 }
 
+/* ---- attributes ---- */
+
+static void set_ack_timeout(struct rdma_cm_id *id, uint8_t timeout)
+{
+    assert_int_equal(
+        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout),
+        0);
+}
+
+static int timeout_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_TIMEOUT, &init), 0);
+    return attr.timeout;
+}
+
+static void the_queue_pair_tells_the_ack_timeout(void **state)
+{
+    struct cm_sides s;
+    struct rdma_cm_id *c, *d;
+    (void)state;
+    cm_open(&s, NULL);
+    set_ack_timeout(s.listener, 3); /* requests do not inherit it */
+    struct rdma_cm_id *a = cm_prepare(s.a, &s.addr);
+    set_ack_timeout(a, 1);
+    set_ack_timeout(a, 21);
+    assert_int_equal(rdma_connect(a, NULL), 0);
+    struct rdma_cm_id *b = cm_request(s.b);
+    cm_add_qp(b);
+    set_ack_timeout(b, 7);
+    assert_int_equal(rdma_accept(b, NULL), 0);
+    assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_ESTABLISHED), 0);
+    assert_int_equal(cm_expect(s.b, RDMA_CM_EVENT_ESTABLISHED), 0);
+    set_ack_timeout(b, 9); /* too late for this connection */
+    assert_int_equal(timeout_of(a->qp), 21);
+    assert_int_equal(timeout_of(b->qp), 7);
+    cm_connect(&s, &c, &d);
+    assert_int_equal(timeout_of(c->qp), 0);
+    assert_int_equal(timeout_of(d->qp), 0);
+    cm_drop(a);
+    cm_drop(b);
+    cm_drop(c);
+    cm_drop(d);
+    cm_close(&s);
+}
+
 /* ---- queue pairs of the program ---- */
 
 struct own_qp {
@@ -406,6 +453,7 @@ int main(void)
         cmocka_unit_test(each_side_is_told_the_queue_pair_of_the_other),
         cmocka_unit_test(the_passive_side_sends_first),
         cmocka_unit_test(what_was_posted_goes_out_before_the_disconnect),
+        cmocka_unit_test(the_queue_pair_tells_the_ack_timeout),
         cmocka_unit_test(queue_pairs_that_the_id_does_not_know),
         cmocka_unit_test(a_queue_pair_connects_once),
         cmocka_unit_test(connections_outlive_their_listener),

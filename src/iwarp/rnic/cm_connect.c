@@ -152,7 +152,7 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     struct mpa_nego *nego = calloc(1, sizeof(*nego));
     if (!nego)
         return -ENOMEM;
-    int r = iw_qp_reserve(qp, cm);
+    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
     if (!r && !iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_CONNECTING)) {
         iw_qp_unreserve(qp, false);
         r = -EINVAL;

@@ -341,7 +341,7 @@ int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
     struct iw_qp *qp = iw_cm_param_qp(param);
     if (!qp)
         return -EINVAL;
-    int r = iw_qp_reserve(qp, cm);
+    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
     if (r)
         return r;
     r = begin_decision(cm, IW_CM_S_ACCEPTED);

@@ -21,12 +21,14 @@
 
 #define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
 
-int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm)
+int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout)
 {
     int r = -EINVAL;
     lock_get(&qp->sq_lock);
     if (!qp->error && !qp->was_linked && !qp->cm && qp->state <= IBV_QPS_RTR) {
         qp->cm = cm;
+        if (ack_timeout)
+            qp->attr.timeout = ack_timeout;
         atomic_fetch_add(&qp->pins, 1); /* for the handshake */
         r = 0;
     }

@@ -13,9 +13,10 @@
 
 /**
  * Reserves the QP for one connection attempt of @p cm.
+ * @param ack_timeout  what queries tell as its timeout; 0 leaves that as it is
  * @return 0 or -EINVAL (in error, connected before, reserved)
  */
-int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm);
+int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout);
 
 /** Forgets the CM; if the attempt had begun and @p failed, the QP goes to error. */
 void iw_qp_unreserve(struct iw_qp *qp, bool failed);
