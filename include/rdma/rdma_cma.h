@@ -383,7 +383,11 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *q
  */
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 
-/** For InfiniBand ids without queue pair; on iWARP there is nothing left to do: always EINVAL. */
+/**
+ * For ids without a queue pair of their own, whose program has moved its queue pair to RTS. On
+ * iWARP nothing is left to do when ESTABLISHED was taken.
+ * @return errno EINVAL (the id has a queue pair, or is not connected)
+ */
 int rdma_establish(struct rdma_cm_id *id);
 
 /**

@@ -63,7 +63,8 @@ struct cma_id {
     struct rdma_cm_id pub;
     struct lock lock;
     enum cma_state state;
-    bool sync; /* has a private channel */
+    bool sync;        /* has a private channel */
+    bool established; /* ESTABLISHED was taken */
     struct iw_cm *cm;
 
     /* options; afonly < 0: as the system's default */

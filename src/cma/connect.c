@@ -189,9 +189,19 @@ int rdma_disconnect(struct rdma_cm_id *pub)
     return cma_result(r);
 }
 
-int rdma_establish(struct rdma_cm_id *id)
+/* For a QP that the program moves itself: the transport has moved it, so that nothing is left. */
+int rdma_establish(struct rdma_cm_id *pub)
 {
-    return id ? cma_fail(EINVAL) : cma_no_handle();
+    if (!pub)
+        return cma_no_handle();
+    struct cma_id *id = cma_id(pub);
+
+    lock_get(&id->lock);
+    int r = cma_may(id, CMA_CALL_ESTABLISH);
+    if (r == 0 && (pub->qp || !id->established))
+        r = -EINVAL;
+    lock_put(&id->lock);
+    return cma_result(r);
 }
 
 int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)

@@ -44,6 +44,13 @@ static int request(struct cma_id *child, struct cma_id *listener)
     return 0;
 }
 
+static void established(struct cma_id *id)
+{
+    lock_get(&id->lock);
+    id->established = true;
+    lock_put(&id->lock);
+}
+
 /* The QP is in error already, or destroyed: the program may have done that behind the id's back. */
 static void ended(struct cma_id *id)
 {
@@ -64,6 +71,9 @@ bool cma_deliver(struct cma_event *event)
             cma_id_free(id);
             return false;
         }
+        return true;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        established(id);
         return true;
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_UNREACHABLE:

@@ -35,6 +35,7 @@
     X(SET_AFONLY)                                                                                  \
     X(SET_TOS) /* also RDMA_OPTION_ID_ACK_TIMEOUT */                                               \
     X(INIT_QP_ATTR)                                                                                \
+    X(ESTABLISH)                                                                                   \
     X(NOTIFY)                                                                                      \
     X(DESTROY)                                                                                     \
     X(ADDR_ERROR) /* ADDR_RESOLVED could not be delivered */                                       \

@@ -300,7 +300,7 @@ static const struct {
     {"reject",            reject,            {I, I, I, I, I, I, I, I, 0,  I, I, I, I, I, I, I}, 0},
     {"reject_ece",        reject_ece,        {I, I, I, I, I, I, I, I, 0,  I, I, I, I, I, I, I}, 0},
     {"disconnect",        disconnect,        {I, I, I, I, I, I, I, I, 0,  0, 0, 0, 0, 0, 0, I}, 0},
-    {"establish",         establish,         {I, I, I, I, I, I, I, I, I,  I, I, I, I, I, I, I}, 0},
+    {"establish",         establish,         {I, I, I, I, I, I, I, I, I,  I, 0, I, I, I, I, I}, 0},
     {"notify",            notify,            {I, I, I, I, I, I, I, I, 0,  0, 0, 0, 0, 0, 0, I}, 0},
     {"create_qp",         create_qp,         {I, I, 0, I, 0, 0, I, 0, 0,  0, 0, I, I, I, I, I}, 0},
     {"create_qp_ex",      create_qp_ex,      {I, I, 0, I, 0, 0, I, 0, 0,  0, 0, I, I, I, I, I}, 0},

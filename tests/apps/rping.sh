@@ -17,14 +17,14 @@ expect_pings()
     [ "$numbers" = "$(seq 0 $(($3 - 1)))" ] || failed "$1: not all pings of $2" "$2"
 }
 
-# pair ADDRESS SIZE
+# pair ADDRESS SIZE [SERVER-OPTION CLIENT-OPTION]
 pair()
 {
-    local what="rping to $1 with $2 bytes" port
+    local what="rping to $1 with $2 bytes, server ${3-}, client ${4-}" port
     port=$(free_port)
     local options=(-a "$1" -p "$port" -v -V -C "$pings" -S "$2")
-    start_server server "$port" rping -s "${options[@]}"
-    start client rping -c "${options[@]}"
+    start_server server "$port" rping -s "${options[@]}" ${3:+"$3"}
+    start client rping -c "${options[@]}" ${4:+"$4"}
     expect_status "$what" client 60 0 server
     expect_status "$what" server 30 0
     expect_pings "$what" client $pings
@@ -40,15 +40,37 @@ for address in "${addresses[@]}"; do
     done
 done
 
-# One server, clients one after another and four at a time.
-port=$(free_port)
-client=(rping -c -a 127.0.0.1 -p "$port" -v -V)
-start_server persistent "$port" rping -s -P -V -a 127.0.0.1 -p "$port"
-for turn in {1..20}; do
-    start client "${client[@]}" -C 10
-    expect_status "client $turn of one server" client 30 0 persistent
-    expect_pings "client $turn of one server" client 10
-done
+# With queue pairs that rping makes and moves itself, at either end and at both.
+pair 127.0.0.1 64 -q -q
+pair 127.0.0.1 65535 -q ''
+pair 127.0.0.1 65535 '' -q
+
+# persistent OPTION...: one server for many clients.
+persistent()
+{
+    port=$(free_port)
+    client=(rping -c -a 127.0.0.1 -p "$port" -v -V)
+    start_server persistent "$port" rping -s -P -V -a 127.0.0.1 -p "$port" "$@"
+}
+
+# one_by_one CLIENT-OPTION...: clients of the persistent server, one after another.
+one_by_one()
+{
+    for turn in {1..20}; do
+        start client "${client[@]}" -C 10 "$@"
+        expect_status "client $turn of one server" client 30 0 persistent
+        expect_pings "client $turn of one server" client 10
+    done
+}
+
+persistent -q
+one_by_one
+one_by_one -q
+stop persistent
+
+# Clients one after another and four at a time.
+persistent
+one_by_one
 
 # A server of rping takes one request at a time, so clients come a little apart: a later one
 # connects, and goes on, while the earlier ones are connected.

@@ -516,10 +516,15 @@ static void disconnecting(void **unused)
     expect_error(rdma_disconnect(id), EINVAL);
     assert_int_equal(rdma_connect(id, &conn), 0);
     assert_int_equal(rdma_notify(id, IBV_EVENT_COMM_EST), 0);
-    expect_error(rdma_establish(id), EINVAL);
     mock_event(id, IW_CM_ESTABLISHED, 0);
+    expect_error(rdma_establish(id), EINVAL);
     assert_int_equal(next_event(0), RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(rdma_establish(id), 0);
+    id->qp = (struct ibv_qp *)&conn; /* it is not looked into */
+    expect_error(rdma_establish(id), EINVAL);
+    id->qp = NULL;
     assert_int_equal(rdma_disconnect(id), 0);
+    expect_error(rdma_establish(id), EINVAL);
     assert_int_equal(rdma_disconnect(id), 0);
     assert_int_equal(mock_cm(id)->disconnects, 2);
     mock_event(id, IW_CM_DISCONNECTED, 0);

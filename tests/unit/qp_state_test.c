@@ -140,6 +140,24 @@ static void every_mask_without_a_state(void **state)
     }
 }
 
+/** Which steps a connection has taken already, and with which masks they may be asked for. */
+static void every_step_that_is_past(void **state)
+{
+    const int cm = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    (void)state;
+    for (int from = 0; from < STATES; from++)
+        for (int to = 0; to < STATES; to++)
+            for (int mask = IBV_QP_STATE; mask < ATTRIBUTES; mask += 2) {
+                bool past = false;
+                if (is(states[to], "INIT") || is(states[to], "RTR"))
+                    past = mask == cm && strstr("RTS SQD SQE ERR", states[from]);
+                else if (is(states[to], "RTS") && is(states[from], "RTS"))
+                    past = expected(rule_of(IBV_QPS_RTR, IBV_QPS_RTS), false, mask);
+                if (iw_qp_step_is_past(from, to, mask) != past)
+                    fail_msg("%s to %s with mask 0x%x", states[from], states[to], mask);
+            }
+}
+
 static void what_is_not_of_an_rc_qp_is_refused(void **state)
 {
     (void)state;
@@ -153,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mask_with_a_state),
         cmocka_unit_test(every_mask_without_a_state),
+        cmocka_unit_test(every_step_that_is_past),
         cmocka_unit_test(what_is_not_of_an_rc_qp_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,15 +147,16 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     struct iw_wakes w = {0};
     bool notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
-    int r = 0;
     if (mask & ~ANY_ATTR)
         return EOPNOTSUPP;
     lock_get(&qp->sq_lock);
-    if (!values_ok(qp, attr, mask) ||
-        !iw_qp_modify_is_ok(qp->state, mask & IBV_QP_STATE ? attr->qp_state : qp->state, mask))
-        r = EINVAL;
-    if (!r && (mask & IBV_QP_STATE))
-        r = move_locked(qp, attr->qp_state, notify, &w);
+    bool ok = values_ok(qp, attr, mask);
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+    bool past =
+        ok && qp->was_linked && (mask & IBV_QP_STATE) && iw_qp_step_is_past(qp->state, to, mask);
+    int r = past || (ok && iw_qp_modify_is_ok(qp->state, to, mask)) ? 0 : EINVAL;
+    if (!r && !past && (mask & IBV_QP_STATE))
+        r = move_locked(qp, to, notify, &w);
     if (!r)
         keep_locked(qp, attr, mask);
     lock_put(&qp->sq_lock);

@@ -63,6 +63,11 @@ static const struct transition table[IBV_QPS_ERR + 1][IBV_QPS_ERR + 1] = {
 };
 /* clang-format on */
 
+static bool fits(const struct transition *t, int rest)
+{
+    return (rest & t->required) == t->required && !(rest & ~(t->required | t->optional));
+}
+
 bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
     const struct transition *t = &table[from][to];
@@ -73,5 +78,13 @@ bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
         return false;
     if (t->cm && rest == CM_MASK)
         return true;
-    return (rest & t->required) == t->required && !(rest & ~(t->required | t->optional));
+    return fits(t, rest);
+}
+
+bool iw_qp_step_is_past(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+    int rest = mask & ~IBV_QP_STATE;
+    if (to == IBV_QPS_RTS)
+        return from == IBV_QPS_RTS && fits(&table[IBV_QPS_RTR][IBV_QPS_RTS], rest);
+    return from >= IBV_QPS_RTS && (to == IBV_QPS_INIT || to == IBV_QPS_RTR) && rest == CM_MASK;
 }

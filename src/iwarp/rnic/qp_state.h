@@ -15,4 +15,12 @@
  */
 bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
+/**
+ * Whether @p mask, which has IBV_QP_STATE, asks for a step on the way to RTS that a connection has
+ * taken: INIT or RTR of a QP in RTS or later, with the mask of the CM; and RTS of one in RTS with
+ * the mask that leads there from RTR. Programs that move their own QPs do not know how far the CM
+ * is. It succeeds and leaves the state alone.
+ */
+bool iw_qp_step_is_past(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
 #endif
