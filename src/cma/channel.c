@@ -132,8 +132,9 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         return cma_no_handle();
     if (!out)
         return cma_fail(EINVAL);
-    pthread_testcancel(); /* a cancellation point even if an event waits */
     for (;;) {
+        /* Also behind a spin: who has cancelled this thread may have freed what out is in. */
+        pthread_testcancel();
         struct cma_event *event = take_deliverable(cma_channel(channel));
         if (event) {
             *out = &event->pub;

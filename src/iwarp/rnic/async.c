@@ -74,7 +74,10 @@ static bool take(struct iw_context *ctx, struct ibv_async_event *event)
 int iw_async_get(struct iw_context *ctx, struct ibv_async_event *event)
 {
     int fd = ctx->vctx.context.async_fd;
-    while (!take(ctx, event)) {
+    for (;;) {
+        pthread_testcancel(); /* even if an event waits: it stays for the next one */
+        if (take(ctx, event))
+            return 0;
         iw_engine_start(); /* in a child of fork() it may not run yet */
         int r = iw_eventfd_nonblocking(fd) ? -EAGAIN : iw_eventfd_wait(fd);
         if (r) {
@@ -82,7 +85,6 @@ int iw_async_get(struct iw_context *ctx, struct ibv_async_event *event)
             return -1;
         }
     }
-    return 0;
 }
 
 unsigned iw_async_drop(struct iw_context *ctx, const void *element)

@@ -32,8 +32,11 @@ VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 static struct iw_cq *next_event(struct iw_channel *ch)
 {
     int fd = ch->pub.fd;
-    struct iw_cq *cq;
-    while (!(cq = iw_channel_take(ch))) {
+    for (;;) {
+        pthread_testcancel(); /* even if an event waits: it stays for the next one */
+        struct iw_cq *cq = iw_channel_take(ch);
+        if (cq)
+            return cq;
         if (iw_eventfd_nonblocking(fd)) {
             iw_engine_pass();
             cq = iw_channel_take(ch);
@@ -43,7 +46,6 @@ static struct iw_cq *next_event(struct iw_channel *ch)
         if (r)
             return null_errno(-r);
     }
-    return cq;
 }
 
 VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
