@@ -77,18 +77,58 @@ static void first_in_first_out(void **state)
     assert_null(iw_channel_take(f->ch));
 }
 
-static void queued_once_until_read(void **state)
+static void each_is_read_once(void **state)
 {
     struct fixture *f = *state;
-    iw_channel_raise(f->cq[0]);
-    iw_channel_raise(f->cq[0]);
-    assert_ptr_equal(iw_channel_take(f->ch), f->cq[0]);
+    for (unsigned i = 0; i < 3; i++)
+        iw_channel_raise(f->cq[0]);
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_true(readable(f));
+        assert_ptr_equal(iw_channel_take(f->ch), f->cq[0]);
+        assert_int_equal(f->cq[0]->events_read, i);
+    }
     assert_null(iw_channel_take(f->ch));
     assert_false(readable(f));
-    iw_channel_raise(f->cq[0]);
+}
+
+/** Who has many events does not keep the others waiting. */
+static void cqs_take_turns(void **state)
+{
+    struct fixture *f = *state;
+    static const int raised[] = {0, 0, 0, 1, 2, 2}, taken[] = {0, 1, 2, 0, 2, 0};
+    for (int i = 0; i < 6; i++)
+        iw_channel_raise(f->cq[raised[i]]);
+    for (int i = 0; i < 6; i++) {
+        assert_true(readable(f));
+        assert_ptr_equal(iw_channel_take(f->ch), f->cq[taken[i]]);
+    }
+    assert_false(readable(f));
+}
+
+/** What is queued can be taken before the descriptor tells it, which then has nothing to tell. */
+static void told_later(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(iw_channel_queue(f->cq[0]));
+    assert_false(iw_channel_queue(f->cq[0]));
+    assert_true(iw_channel_queue(f->cq[1]));
+    assert_false(readable(f));
+    iw_channel_tell(f->cq[1]);
     assert_true(readable(f));
     assert_ptr_equal(iw_channel_take(f->ch), f->cq[0]);
-    assert_int_equal(f->cq[0]->events_read, 2);
+    assert_ptr_equal(iw_channel_take(f->ch), f->cq[1]);
+    assert_ptr_equal(iw_channel_take(f->ch), f->cq[0]);
+    assert_false(readable(f));
+    iw_channel_tell(f->cq[0]);
+    assert_false(readable(f));
+    assert_null(iw_channel_take(f->ch));
+    assert_true(iw_channel_queue(f->cq[0]));
+    assert_ptr_equal(iw_channel_take(f->ch), f->cq[0]);
+    assert_true(iw_channel_queue(f->cq[0]));
+    iw_channel_tell(f->cq[0]);
+    assert_true(readable(f));
+    assert_ptr_equal(iw_channel_take(f->ch), f->cq[0]);
+    assert_false(readable(f));
 }
 
 static void busy_while_it_has_cqs(void **state)
@@ -102,11 +142,12 @@ static void busy_while_it_has_cqs(void **state)
     assert_int_equal(f->ch->pub.refcnt, 0);
 }
 
-static void a_destroyed_cq_takes_its_event_along(void **state)
+static void a_destroyed_cq_takes_its_events_along(void **state)
 {
     struct fixture *f = *state;
     iw_channel_raise(f->cq[0]);
     iw_channel_raise(f->cq[1]);
+    iw_channel_raise(f->cq[0]);
     destroy(f, 0);
     assert_true(readable(f));
     struct iw_cq *left = f->cq[1];
@@ -187,9 +228,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(first_in_first_out),
-        TEST(queued_once_until_read),
+        TEST(each_is_read_once),
+        TEST(cqs_take_turns),
+        TEST(told_later),
         TEST(busy_while_it_has_cqs),
-        TEST(a_destroyed_cq_takes_its_event_along),
+        TEST(a_destroyed_cq_takes_its_events_along),
         TEST(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

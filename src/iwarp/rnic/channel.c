@@ -41,13 +41,17 @@ int iw_channel_destroy(struct iw_channel *ch)
     return 0;
 }
 
+/** @p cq has no event left. */
 static void unqueue_locked(struct iw_channel *ch, struct iw_cq *cq)
 {
     assert_held(&ch->lock);
     list_del(&cq->event_link);
-    cq->event_queued = false;
-    if (list_empty(&ch->events))
+    cq->events_queued = 0;
+    cq->event_told = false;
+    if (list_empty(&ch->events) && ch->readable) {
+        ch->readable = false;
         iw_eventfd_drain(ch->pub.fd);
+    }
 }
 
 struct iw_cq *iw_channel_take(struct iw_channel *ch)
@@ -56,30 +60,51 @@ struct iw_cq *iw_channel_take(struct iw_channel *ch)
     lock_get(&ch->lock);
     if (!list_empty(&ch->events)) {
         cq = container_of(ch->events.next, struct iw_cq, event_link);
-        unqueue_locked(ch, cq);
         cq->events_read++;
+        if (--cq->events_queued) { /* the others have their turn */
+            list_del(&cq->event_link);
+            list_add_tail(&ch->events, &cq->event_link);
+        } else {
+            unqueue_locked(ch, cq);
+        }
     }
     lock_put(&ch->lock);
     return cq;
 }
 
-void iw_channel_raise(struct iw_cq *cq)
+bool iw_channel_queue(struct iw_cq *cq)
 {
     struct iw_channel *ch = cq->channel;
     lock_get(&ch->lock);
-    if (!cq->event_queued) {
-        cq->event_queued = true;
+    bool first = cq->events_queued++ == 0;
+    if (first)
         list_add_tail(&ch->events, &cq->event_link);
+    lock_put(&ch->lock);
+    return first;
+}
+
+void iw_channel_tell(struct iw_cq *cq)
+{
+    struct iw_channel *ch = cq->channel;
+    lock_get(&ch->lock);
+    if (cq->events_queued && !cq->event_told) { /* else it is taken, or another thread was here */
+        cq->event_told = ch->readable = true;
         iw_eventfd_raise(ch->pub.fd);
     }
     lock_put(&ch->lock);
+}
+
+void iw_channel_raise(struct iw_cq *cq)
+{
+    if (iw_channel_queue(cq))
+        iw_channel_tell(cq);
 }
 
 unsigned iw_channel_drop(struct iw_cq *cq)
 {
     struct iw_channel *ch = cq->channel;
     lock_get(&ch->lock);
-    if (cq->event_queued)
+    if (cq->events_queued)
         unqueue_locked(ch, cq);
     unsigned read = cq->events_read;
     ch->pub.refcnt--;

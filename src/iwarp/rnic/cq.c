@@ -167,12 +167,19 @@ static struct iw_arm_step step_locked(struct iw_cq *cq, enum iw_arm_event event)
     return step;
 }
 
+static void queue_locked(struct iw_cq *cq, struct iw_wakes *w)
+{
+    assert_held(&cq->lock);
+    if (iw_channel_queue(cq))
+        note(w->cq, cq);
+}
+
 static void raise_locked(struct iw_cq *cq, struct iw_wakes *w)
 {
     assert_held(&cq->lock);
     cq->mod.held = 0;
     cq->raised_at = tail(cq);
-    note(w->cq, cq);
+    queue_locked(cq, w);
 }
 
 /**
@@ -185,13 +192,15 @@ static void due_locked(struct iw_cq *cq, uint32_t from, struct iw_wakes *w)
     assert_held(&cq->lock);
     if (!iw_is_moderated(&cq->mod)) {
         cq->raised_at = from + 1;
-        note(w->cq, cq);
+        queue_locked(cq, w);
         return;
     }
     cq->raised_at = t;
     enum iw_moderate act = iw_moderate_add(&cq->mod, t - from, iw_now());
-    if (act != IW_MODERATE_WAIT)
-        note(act == IW_MODERATE_RAISE ? w->cq : w->timed, cq);
+    if (act == IW_MODERATE_RAISE)
+        queue_locked(cq, w);
+    else if (act == IW_MODERATE_TIME)
+        note(w->timed, cq);
 }
 
 static void overrun_locked(struct iw_cq *cq, struct iw_wakes *w)
@@ -327,13 +336,14 @@ void iw_cq_arm(struct iw_cq *cq, bool solicited_only)
     lock_get(&cq->lock);
     bool late = late_locked(cq, solicited_only, &oldest);
     enum iw_arm_event event = solicited_only ? IW_ARM_EV_SOLICITED : IW_ARM_EV_ANY;
-    if (step_locked(cq, event + late).raise)
-        due_locked(cq, oldest, &w);
+    bool raise = step_locked(cq, event + late).raise;
     if (atomic_load(&cq->overrun))
         raise_locked(cq, &w);
+    else if (raise)
+        due_locked(cq, oldest, &w);
     lock_put(&cq->lock);
     if (w.cq[0])
-        iw_channel_raise(cq);
+        iw_channel_tell(cq);
     if (w.timed[0])
         iw_cq_time(cq);
 }

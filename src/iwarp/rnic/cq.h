@@ -2,9 +2,10 @@
 /*
  * Completion queues and completion channels.
  *
- * Locks: cq->lock, then channel->lock; both are taken below QP locks by iw_cq_add(). Adding never
- * writes a descriptor: what has to be signalled is noted in the caller's struct iw_wakes, which is
- * fired once the caller holds no QP lock.
+ * Locks: cq->lock, then channel->lock; both are taken below QP locks by iw_cq_add(). An event is
+ * queued with the completion that raises it, so that events of several CQs come in the order in
+ * which completions do. But adding never writes a descriptor: whose has to be written is noted in
+ * the caller's struct iw_wakes, which is fired once the caller holds no QP lock.
  */
 #ifndef ANYWARP_RNIC_CQ_H
 #define ANYWARP_RNIC_CQ_H
@@ -24,7 +25,8 @@
 struct iw_channel {
     struct ibv_comp_channel pub; /* refcnt: CQs, under lock */
     struct lock lock;
-    struct list events; /* struct iw_cq.event_link, raised and not yet read */
+    struct list events; /* struct iw_cq.event_link, those with events that are not read yet */
+    bool readable;      /* its descriptor */
 };
 
 static inline struct iw_channel *iw_channel(struct ibv_comp_channel *c)
@@ -61,7 +63,8 @@ struct iw_cq {
     struct iw_dirty failing; /* then: makes those fail that use it */
     struct iw_moderation mod;
     struct list event_link;     /* in channel->events; under channel->lock */
-    bool event_queued;          /* under channel->lock */
+    unsigned events_queued;     /* under channel->lock */
+    bool event_told;            /* by the descriptor, of those queued; under channel->lock */
     unsigned events_read;       /* by ibv_get_cq_event; under channel->lock */
     unsigned async_events_read; /* under the context's lock */
     atomic_uint users;          /* QPs and SRQs: EBUSY for destroy */
@@ -84,7 +87,7 @@ struct iw_pd;
 struct iw_qp;
 
 /**
- * Signals to give when no QP lock is held any more: at most two CQs whose event is due,
+ * Signals to give when no QP lock is held any more: at most two CQs whose event is to be told,
  * asynchronous events of the QP, and the news for its CM endpoint. Initialise with {0}.
  */
 struct iw_wakes {
@@ -171,11 +174,16 @@ int iw_channel_destroy(struct iw_channel *ch);
  */
 struct iw_cq *iw_channel_take(struct iw_channel *ch);
 /**
- * Queues the event of @p cq, which has a channel, unless one is queued still, and wakes; call with
- * no QP or CQ lock held.
+ * Queues one event of @p cq, which has a channel: behind those of others that are queued, and, but
+ * for its first, behind the first ones of those to come. Legal with a CQ lock held.
+ * @return whether none of it was queued: then iw_channel_tell() is due
  */
+bool iw_channel_queue(struct iw_cq *cq);
+/** Wakes for the events of @p cq, if they are there still; call with no QP or CQ lock held. */
+void iw_channel_tell(struct iw_cq *cq);
+/** Both; call with no QP or CQ lock held. */
 void iw_channel_raise(struct iw_cq *cq);
-/** @p cq leaves its channel, its unread event with it. @return how many of its events were read */
+/** @p cq leaves its channel, its unread events with it. @return how many of its events were read */
 unsigned iw_channel_drop(struct iw_cq *cq);
 
 /** Acknowledges @p n completion events. */

@@ -180,7 +180,7 @@ void iw_wakes_fire(struct iw_wakes *w)
 {
     for (int i = 0; i < 2 && (w->cq[0] || w->timed[0] || w->overrun[0]); i++) {
         if (w->cq[i])
-            iw_channel_raise(w->cq[i]);
+            iw_channel_tell(w->cq[i]);
         if (w->timed[i])
             iw_cq_time(w->timed[i]);
         if (w->overrun[i])
