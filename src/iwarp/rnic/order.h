@@ -8,6 +8,8 @@
  * that has more than one connection, a completion that tells something of a peer is shown to the
  * program only after a whole look at the sockets that began when it was in its queue already.
  *
+ * What is sent and what comes in over one connection: sent.h.
+ *
  * The limits: of two threads of the program that poll or wait for events, one may show a message
  * while the other is at bytes that arrived before. And from each connection comes what one receive
  * takes, at least 64 KB, so that bulk in front of a message does not hold it up for long.

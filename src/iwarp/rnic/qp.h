@@ -8,7 +8,8 @@
  * atomics we ask for, qp_answer.c the peer's, qp_held.c early messages, place.c memory, mw.c
  * windows, quiesce.h who may still copy, qp_fail.c errors and flush, qp_explain.c what the log says
  * of them, rq.c receive queues, qp_link.c attach, close and detach of the stream, qp_overrun.c the
- * end of a CQ, turn.c how much a QP sends at a stretch, cork.c what waits for more.
+ * end of a CQ, turn.c how much a QP sends at a stretch, cork.c what waits for more,
+ * sent.c what has gone before what came.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
@@ -46,6 +47,7 @@
 #include "rnic/limits.h"
 #include "rnic/quiesce.h"
 #include "rnic/region.h"
+#include "rnic/sent.h"
 #include "rnic/slots.h"
 #include "rnic/stats.h"
 
@@ -244,6 +246,7 @@ struct iw_qp {
     struct iw_looked looked;
     uint64_t unflushed;   /* weight of what was posted since the last transmission */
     uint32_t passes;      /* of the CQs, when something was posted or transmitted last */
+    struct iw_sent sent;  /* and not completed yet */
     atomic_bool heard;    /* bytes came in since something was posted; a hint */
     bool tx_blocked;      /* TCP is full */
     uint8_t retries;      /* left to pollers while it is; 0: EPOLLOUT is asked for */

@@ -34,6 +34,7 @@ static void complete_send(struct iw_qp *qp, const struct ddp_seg *seg, uint64_t 
         wc.imm_data = qp->recv.imm;
         solicited = qp->recv.solicited;
     }
+    iw_sent_before(&qp->sent);
     complete(qp, &wc, solicited, &qp->wakes);
 }
 
@@ -109,6 +110,7 @@ int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
     assert_held(&qp->rx_lock);
     if (!iw_rq_pop(qp, &qp->wakes))
         return IWC_HOLD;
+    iw_sent_before(&qp->sent);
     complete(qp, &wc, imm->solicited, &qp->wakes);
     return IW_OK;
 }

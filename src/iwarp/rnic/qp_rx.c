@@ -283,6 +283,7 @@ static bool receive(struct iw_qp *qp, uint32_t events)
                      : qp->stream->ops->recv(qp->stream, qp->staging + end, IW_STAGING_BYTES - end);
     if (n > 0 && !over) {
         qp->staged += (uint32_t)n;
+        iw_sent_note(&qp->sent);
         iw_turn_note(qp);
         atomic_store_explicit(&qp->heard, true, memory_order_relaxed);
         atomic_store_explicit(&qp->looked.heard, true, memory_order_relaxed);

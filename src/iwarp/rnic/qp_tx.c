@@ -67,7 +67,7 @@ static void leave_to_pollers_locked(struct iw_qp *qp, bool moved)
 
 /**
  * Fills the batch, or makes sure of one that was @p kept, and hands it to TCP: in one section, as
- * it may point into the program's memory.
+ * it may point into the program's memory. Its turn (sent.h) ends when what TCP took is completed.
  * @param err  [out] why a work request cannot be sent; of a kept batch: then nothing is sent
  * @return as iwc_tx_send()
  */
@@ -81,8 +81,10 @@ static int send_batch_locked(struct iw_qp *qp, bool kept, enum iw_err *err)
         *err = iw_qp_fill_locked(qp);
     else if (qp->batch->gathered)
         *err = iw_qp_revalidate_locked(qp);
-    if (!(kept && *err))
+    if (!(kept && *err)) {
+        iw_sent_begin(&qp->sent);
         r = iwc_tx_send(&qp->tx, qp->batch, qp->stream);
+    }
     iw_copy_end();
     return r;
 }
@@ -118,14 +120,14 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             return;
         }
         kept = false;
-        if (r == 0 && qp->tx.sent_pos == sent) {
-            iw_sq_retire_locked(qp, w); /* local operations */
+        iw_sq_retire_locked(qp, w);
+        iw_sent_end(&qp->sent);
+        if (r == 0 && qp->tx.sent_pos == sent) { /* there were local operations at most */
             waits = iw_qp_waits_for_copies_locked(qp);
             if (waits && iw_grace_ask(&qp->grace, &qp->dirty))
                 continue;
             break;
         }
-        iw_sq_retire_locked(qp, w);
         iw_answer_retire_locked(qp);
         if (err) {
             iw_qp_fail_locked(qp, err, NULL, 0, w);
