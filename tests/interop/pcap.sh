@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # What ANYWARP_PCAP writes, as Wireshark sees it: of stock programs, of every opcode, with both ends
-# in one process, with several threads, with markers of a foreign peer, and when it is full.
+# in one process, with several threads, with markers of a foreign peer, when a peer resets while
+# nothing is read, and when it is full.
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
@@ -66,6 +67,12 @@ opcodes >"$dir/opcodes"
 for opcode in 0 1 2 3 4 5 6 8 9 a b f; do
     grep -qE " 0x0$opcode\$" "$dir/opcodes" || failed "no opcode $opcode" opcodes
 done
+
+# Peers that hang up or die while the socket is not read, as no receive is posted.
+capture=$dir/stalled_test.pcapng
+ANYWARP_PCAP=$capture timeout 120 "$BUILDDIR/tests/hostile/stalled_test" >"$dir/stalled_test" 2>&1 ||
+    failed "stalled_test: status $?" stalled_test
+[ -n "$(decode -Y 'tcp.flags.reset == 1')" ] || failed "no RST"
 
 # A file that is full has whole packets, and the program goes on.
 port=$(free_port)

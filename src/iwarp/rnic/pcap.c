@@ -148,6 +148,17 @@ static void tap_close(struct iwc_stream *s, int reset)
     s->ops->close(s, reset);
 }
 
+static int tap_error(struct iwc_stream *s)
+{
+    lock_get(&pcap.lock);
+    struct tap *t = tap_of(s);
+    int error = (t ? t->under : s->ops)->error(s);
+    if (t && error)
+        end_locked(t, IN, TCP_FLAG_RST);
+    lock_put(&pcap.lock);
+    return error;
+}
+
 static uint32_t tap_emss(struct iwc_stream *s)
 {
     lock_get(&pcap.lock);
@@ -162,6 +173,7 @@ static const struct iwc_stream_ops tap_ops = {
     .send = tap_send,
     .shutdown = tap_shutdown,
     .close = tap_close,
+    .error = tap_error,
     .emss = tap_emss,
 };
 
