@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#define DEFAULTS .ext = true, .connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64
+#define DEFAULTS                                                                                   \
+    .ext = true, .connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64, .faults = true
 
 static const struct {
     const char *name, *value; /* NULL: nothing is set */
@@ -39,26 +40,36 @@ static const struct {
     {"ANYWARP_EXT",
      "off",
      false,
-     {.connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64}},
+     {.connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64, .faults = true}},
     {"ANYWARP_EXT", "no", true, {DEFAULTS}},
     {"ANYWARP_CONNECT_MS",
      "100",
      false,
-     {.ext = true, .connect_ms = 100, .spin_us = 50, .stats = true, .pcap_mb = 64}},
+     {.ext = true, .connect_ms = 100, .spin_us = 50, .stats = true, .pcap_mb = 64, .faults = true}},
     {"ANYWARP_CONNECT_MS",
      "600000",
      false,
-     {.ext = true, .connect_ms = 600000, .spin_us = 50, .stats = true, .pcap_mb = 64}},
+     {.ext = true,
+      .connect_ms = 600000,
+      .spin_us = 50,
+      .stats = true,
+      .pcap_mb = 64,
+      .faults = true}},
     {"ANYWARP_CONNECT_MS", "99", true, {DEFAULTS}},
     {"ANYWARP_CONNECT_MS", "600001", true, {DEFAULTS}},
     {"ANYWARP_SPIN_US",
      "0",
      false,
-     {.ext = true, .connect_ms = 20000, .stats = true, .pcap_mb = 64}},
+     {.ext = true, .connect_ms = 20000, .stats = true, .pcap_mb = 64, .faults = true}},
     {"ANYWARP_SPIN_US",
      "1000000",
      false,
-     {.ext = true, .connect_ms = 20000, .spin_us = 1000000, .stats = true, .pcap_mb = 64}},
+     {.ext = true,
+      .connect_ms = 20000,
+      .spin_us = 1000000,
+      .stats = true,
+      .pcap_mb = 64,
+      .faults = true}},
     {"ANYWARP_SPIN_US", "1000001", true, {DEFAULTS}},
     {"ANYWARP_SPIN_US", " 5", true, {DEFAULTS}},
     {"ANYWARP_CONGESTION", "bbr", false, {DEFAULTS, .congestion = "bbr"}},
@@ -68,12 +79,17 @@ static const struct {
     {"ANYWARP_STATS",
      "off",
      false,
-     {.ext = true, .connect_ms = 20000, .spin_us = 50, .pcap_mb = 64}},
+     {.ext = true, .connect_ms = 20000, .spin_us = 50, .pcap_mb = 64, .faults = true}},
     {"ANYWARP_STATS", "/here", false, {DEFAULTS, .stats_dir = "/here"}},
     {"ANYWARP_STATS", "here", true, {DEFAULTS}},
     {"ANYWARP_PCAP", "a.pcapng", false, {DEFAULTS, .pcap = "a.pcapng"}},
     {"ANYWARP_PCAP_MB", "0", true, {DEFAULTS}},
     {"ANYWARP_PCAP_MB", "1000001", true, {DEFAULTS}},
+    {"ANYWARP_FAULTS",
+     "off",
+     false,
+     {.ext = true, .connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64}},
+    {"ANYWARP_FAULTS", "0", true, {DEFAULTS}},
     {"ANYWARP_DEVICES", "aw0=eth0 aw1=eth1", false, {DEFAULTS, .devices = "aw0=eth0 aw1=eth1"}},
 };
 
@@ -83,7 +99,7 @@ static bool same(const struct iw_conf *a, const struct iw_conf *b)
            a->ext == b->ext && a->spin_us == b->spin_us && a->connect_ms == b->connect_ms &&
            !strcmp(a->congestion, b->congestion) && !strcmp(a->devices, b->devices) &&
            a->stats == b->stats && !strcmp(a->stats_dir, b->stats_dir) &&
-           !strcmp(a->pcap, b->pcap) && a->pcap_mb == b->pcap_mb;
+           !strcmp(a->pcap, b->pcap) && a->pcap_mb == b->pcap_mb && a->faults == b->faults;
 }
 
 /** @return 0 if the knobs are as the row says, also when asked for again */
@@ -152,7 +168,7 @@ int main(void)
     static const char *const names[] = {
         "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",     "ANYWARP_SPIN_US",
         "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES", "ANYWARP_STATS",
-        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB"};
+        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_default),

@@ -131,6 +131,12 @@ static void every_row(void **state)
          "Local Catastrophic Error"},
         {IW_ERR_PEER_TERMINATE, 0, 0, 0x00, IBV_WC_WR_FLUSH_ERR, IW_EVENT_QP_FATAL,
          "Local Catastrophic Error"},
+        {IW_ERR_TAGGED_GONE, 1, 1, 0x01, IBV_WC_REM_ACCESS_ERR, IW_EVENT_QP_ACCESS_ERR,
+         "Base or bounds violation"},
+        {IW_ERR_READ_GONE, 0, 1, 0x01, IBV_WC_REM_ACCESS_ERR, IW_EVENT_QP_ACCESS_ERR,
+         "Base or bounds violation"},
+        {IW_ERR_LOCAL_GONE, 0, 0, 0x00, IBV_WC_LOC_PROT_ERR, IW_EVENT_QP_ACCESS_ERR,
+         "Local Catastrophic Error"},
     };
 
     (void)state;

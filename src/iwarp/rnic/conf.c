@@ -123,6 +123,11 @@ static bool parse_pcap_mb(struct iw_conf *conf, const char *s)
     return true;
 }
 
+static bool parse_faults(struct iw_conf *conf, const char *s)
+{
+    return parse_on_off(s, &conf->faults);
+}
+
 static bool parse_devices(struct iw_conf *conf, const char *s)
 {
     return parse_string(s, conf->devices, sizeof(conf->devices));
@@ -162,6 +167,11 @@ static const struct iw_knob knobs[] = {
      parse_pcap},
     {"ANYWARP_PCAP_MB", "number", "1 to 1000000", "64", "megabytes of such a file, then it ends",
      parse_pcap_mb},
+    {"ANYWARP_FAULTS", "choice", "on, off", "on",
+     "whether registered memory that is not mapped any more costs the connection that uses it, by "
+     "a "
+     "handler of SIGSEGV and SIGBUS where the program has none; off: the process",
+     parse_faults},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
      "2: say why completions fail and connections die; 3, 4: more", NULL},
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},

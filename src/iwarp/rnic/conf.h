@@ -21,6 +21,7 @@ struct iw_conf {
     char stats_dir[256]; /* in this directory; empty: the default */
     char pcap[256];      /* ANYWARP_PCAP: capture file; empty: none */
     unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
+    bool faults;         /* ANYWARP_FAULTS: survive those of registered memory, on by default */
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
 };
 

@@ -170,11 +170,14 @@ static void *engine_main(void *arg)
     return NULL;
 }
 
+/** Signals are the program's threads'; but a fault while they are blocked would kill. */
 static int thread_start(void)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t most, old;
+    sigfillset(&most);
+    sigdelset(&most, SIGSEGV);
+    sigdelset(&most, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &most, &old);
     int r = pthread_create(&iw_engine.thread, NULL, engine_main, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return r;

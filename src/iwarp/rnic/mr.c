@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "rnic/guard.h"
 #include "rnic/probe.h"
 #include "rnic/region.h"
 #include "rnic/stats.h"
@@ -111,6 +112,7 @@ struct iw_mr *iw_mr_reg(struct iw_pd *pd, void *addr, size_t len, uint64_t iova,
         errno = err;
         return NULL;
     }
+    iw_guard_install();
     struct iw_grant g = grant(addr, len, iova, access);
     struct iw_mr *mr = create(pd, IW_REGION_MEMORY, &g, iova);
     if (mr) {

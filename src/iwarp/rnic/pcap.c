@@ -4,6 +4,7 @@
 #include "common/sys.h"
 #include "conn/frames.h"
 #include "rnic/conf.h"
+#include "rnic/guard.h"
 #include "rnic/pcap_file.h"
 
 #include <netinet/in.h>
@@ -26,7 +27,7 @@ struct tap {
     struct way way[2];
     unsigned forks;  /* at the time of the attachment: only this process captures it */
     bool sends_only; /* the peer is in this process */
-    bool broken;     /* no memory */
+    bool broken;     /* no memory, or what was sent is gone before it was captured */
 };
 
 static struct {
@@ -118,15 +119,31 @@ static ssize_t tap_recv(struct iwc_stream *s, void *buf, size_t len)
     return n;
 }
 
+struct sent {
+    struct tap *tap;
+    const struct iovec *iov;
+    size_t len;
+};
+
+static void capture_sent(void *arg)
+{
+    const struct sent *s = arg;
+    const struct iovec *v = s->iov;
+    for (size_t left = s->len; left > 0; v++) {
+        size_t part = v->iov_len < left ? v->iov_len : left;
+        bytes_locked(s->tap, OUT, v->iov_base, part);
+        left -= part;
+    }
+}
+
 static ssize_t tap_send(struct iwc_stream *s, const struct iovec *iov, unsigned n)
 {
     lock_get_leaf(&pcap.lock);
     struct tap *t = tap_of(s);
     ssize_t sent = (t ? t->under : s->ops)->send(s, iov, n);
-    for (ssize_t left = t ? sent : 0; left > 0; iov++) {
-        size_t part = iov->iov_len < (size_t)left ? iov->iov_len : (size_t)left;
-        bytes_locked(t, OUT, iov->iov_base, part);
-        left -= (ssize_t)part;
+    if (t && sent > 0) {
+        struct sent what = {.tap = t, .iov = iov, .len = (size_t)sent};
+        t->broken |= iw_guarded(capture_sent, &what, iov, n) != NULL;
     }
     lock_put(&pcap.lock);
     return sent;

@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/place.h"
 
+#include "rnic/guard.h"
 #include "rnic/qp_explain.h"
 
 #include <string.h>
 
-void iw_place(uint8_t *dst, const uint8_t *src, size_t len)
+struct placing {
+    struct iovec dst;
+    const uint8_t *src;
+};
+
+static void place(void *arg)
 {
-    if (len == 0)
-        return;
-    memcpy(dst, src, len - 1);
-    __atomic_store_n(dst + len - 1, src[len - 1], __ATOMIC_RELEASE);
+    const struct placing *p = arg;
+    uint8_t *dst = p->dst.iov_base;
+    size_t last = p->dst.iov_len - 1;
+    memcpy(dst, p->src, last);
+    __atomic_store_n(dst + last, p->src[last], __ATOMIC_RELEASE);
+}
+
+bool iw_place(uint8_t *dst, const uint8_t *src, size_t len)
+{
+    struct placing p = {.dst = {.iov_base = dst, .iov_len = len}, .src = src};
+    return len == 0 || !iw_guarded(place, &p, &p.dst, 1);
 }
 
 enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *sge, uint32_t nsge,
@@ -31,8 +44,10 @@ enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *
             err = IW_ERR_LOCAL_SINK;
             iw_qp_explain_sge(qp, err, use, sge, k, nsge, offset, n);
         }
-        if (p)
-            iw_place(p, src, n);
+        if (p && !iw_place(p, src, n)) {
+            err = IW_ERR_LOCAL_GONE;
+            iw_qp_explain_sge(qp, err, use, sge, k, nsge, offset, n);
+        }
         src += n;
         len -= n;
         offset = 0;

@@ -108,6 +108,17 @@ int iw_prefetch(const void *addr, size_t len, bool write)
     return populate(page, len + (first - page), write) ? 0 : iw_probe(addr, len, write);
 }
 
+bool iw_probe_gone(const void *addr)
+{
+    uintptr_t page = (uintptr_t)addr & -(uintptr_t)sysconf(_SC_PAGESIZE);
+    int saved = errno;
+    int error = madvise((void *)page, 1, MADV_POPULATE_READ) ? errno : 0;
+    errno = saved;
+    if (error == EINVAL) /* not allowed, or not known to this kernel or mapping */
+        return iw_probe(addr, 1, false);
+    return error == ENOMEM || error == EFAULT;
+}
+
 int iw_probe(const void *addr, size_t len, bool write)
 {
     uintptr_t first = (uintptr_t)addr, last = first + (len - 1);

@@ -22,6 +22,9 @@ int iw_probe(const void *addr, size_t len, bool write);
 /** As iw_probe() does without PROCMAP_QUERY, and without populating. */
 int iw_probe_places(const void *addr, size_t len, bool write);
 
+/** Whether the byte at @p addr cannot be read now, though it may be mapped. Slow. */
+bool iw_probe_gone(const void *addr);
+
 /** Brings memory in, whatever its size, for reading or for writing. @return 0 or EFAULT */
 int iw_prefetch(const void *addr, size_t len, bool write);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/qp_answer.h"
 
+#include "rnic/guard.h"
+#include "rnic/qp_cut.h"
 #include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
 
@@ -64,14 +66,21 @@ int iw_answer_read(struct iw_qp *qp, const struct rdmap_read_request *r)
     return err;
 }
 
+struct application {
+    const struct rdmap_atomic_request *r;
+    struct iovec word;
+    uint64_t old;
+};
+
 /** Atomic towards every other QP and towards the program's own atomics on the word. */
-static uint64_t apply(const struct rdmap_atomic_request *r, uint64_t *word)
+static void apply(void *arg)
 {
-    uint64_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(word, &old, rdmap_atomic_apply(r, old), false,
+    struct application *a = arg;
+    uint64_t *word = a->word.iov_base;
+    a->old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    while (!__atomic_compare_exchange_n(word, &a->old, rdmap_atomic_apply(a->r, a->old), false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         ;
-    return old;
 }
 
 static enum iw_err atomic_locked(struct iw_qp *qp, const struct rdmap_atomic_request *r)
@@ -92,7 +101,12 @@ static enum iw_err atomic_locked(struct iw_qp *qp, const struct rdmap_atomic_req
     struct iw_irq_entry q = {.is_atomic = true, .atomic.id = r->id};
     if (is_full_locked(qp))
         return IW_ERR_IRD_EXCEEDED;
-    q.atomic.original = apply(r, (uint64_t *)p);
+    struct application a = {.r = r, .word = {.iov_base = p, .iov_len = ATOMIC_BYTES}};
+    if (iw_guarded(apply, &a, &a.word, 1)) {
+        iw_qp_explain_access(qp, IW_ERR_READ_GONE, r->stag, IW_USE_ATOMIC, r->to, ATOMIC_BYTES);
+        return IW_ERR_READ_GONE;
+    }
+    q.atomic.original = a.old;
     return push_locked(qp, &q);
 }
 
@@ -104,6 +118,11 @@ int iw_answer_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r)
     iw_copy_end();
     lock_put(&qp->sq_lock);
     return err;
+}
+
+static void explain_gone(struct iw_qp *qp, const struct rdmap_read_request *r)
+{
+    iw_qp_explain_access(qp, IW_ERR_READ_GONE, r->source_stag, IW_USE_READ, r->source_to, r->size);
 }
 
 bool iw_answer_begun(const struct iw_qp *qp)
@@ -139,7 +158,10 @@ enum iw_err iw_answer_cut_locked(struct iw_qp *qp, bool *whole)
         m.niov = 1;
         m.len = q->read.size;
     }
-    *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
+    if (iw_qp_cut_msg_locked(qp, &m, whole)) {
+        explain_gone(qp, &q->read);
+        return IW_ERR_READ_GONE;
+    }
     q->cut = m.cut;
     q->begun = m.begun;
     if (*whole) {
@@ -172,4 +194,18 @@ enum iw_err iw_answer_revalidate_locked(struct iw_qp *qp)
             return err;
     }
     return IW_OK;
+}
+
+bool iw_answer_gone_locked(struct iw_qp *qp, const uint8_t *p)
+{
+    assert_held(&qp->sq_lock);
+    for (uint32_t i = qp->ird.head; i != qp->ird.tail && i != qp->irq_cut + 1; i++) {
+        const struct iw_irq_entry *q = &qp->irq[i & qp->ird.mask];
+        if (q->is_atomic || (i == qp->irq_cut && !q->begun) || p < q->from ||
+            p - q->from >= q->read.size)
+            continue;
+        explain_gone(qp, &q->read);
+        return true;
+    }
+    return false;
 }

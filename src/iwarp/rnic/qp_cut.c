@@ -2,14 +2,18 @@
 /* What goes out next, cut into FPDUs. */
 #include "rnic/qp_cut.h"
 
+#include "rnic/guard.h"
 #include "rnic/mw.h"
 #include "rnic/pool.h"
+#include "rnic/probe.h"
 #include "rnic/qp_answer.h"
 #include "rnic/qp_explain.h"
 #include "rnic/qp_read.h"
 #include "rnic/sq.h"
 
 #include <string.h>
+
+#define STEP 4096 /* of a search for memory that is gone: no page is smaller */
 
 bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit)
 {
@@ -108,6 +112,45 @@ static enum iw_err describe_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg 
     }
 }
 
+struct cutting {
+    struct iw_qp *qp;
+    struct iwc_msg *m;
+    bool whole;
+};
+
+static void cut(void *arg)
+{
+    struct cutting *c = arg;
+    c->whole = iwc_tx_cut(&c->qp->tx, c->qp->batch, c->m);
+}
+
+const void *iw_qp_cut_msg_locked(struct iw_qp *qp, struct iwc_msg *m, bool *whole)
+{
+    struct cutting c = {.qp = qp, .m = m};
+    assert_held(&qp->sq_lock);
+    const void *gone = iw_guarded(cut, &c, m->iov, m->niov);
+    *whole = c.whole;
+    return gone;
+}
+
+/** The entry of a work request that @p p is in is not there any more. */
+static enum iw_err gone_locked(struct iw_qp *qp, uint32_t i, const struct iwc_msg *m,
+                               const uint8_t *p)
+{
+    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    const struct ibv_sge *sge = iw_sq_sge(&qp->sq, i);
+    assert_held(&qp->sq_lock);
+    for (unsigned k = 0; k < m->niov; k++) {
+        const uint8_t *from = m->iov[k].iov_base;
+        if (p < from || p - from >= (ptrdiff_t)m->iov[k].iov_len)
+            continue;
+        e->status = (uint8_t)iw_err_info(IW_ERR_LOCAL_GONE)->status;
+        iw_qp_explain_sge(qp, IW_ERR_LOCAL_GONE, IW_USE_GATHER, sge, k, e->nsge, 0, sge[k].length);
+        return IW_ERR_LOCAL_GONE;
+    }
+    return IW_OK;
+}
+
 /** Carries out a work request that puts nothing on the wire. @return IW_OK, or why it cannot be */
 static enum iw_err run_locked(struct iw_qp *qp, struct iw_sqe *e)
 {
@@ -178,7 +221,16 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
         e->status = iw_err_info(err)->status;
         return err;
     }
-    *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
+    if (!m.niov || (e->flags & IBV_SEND_INLINE)) {
+        *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
+    } else {
+        const void *gone = iw_qp_cut_msg_locked(qp, &m, whole);
+        if (gone) {
+            e->cut = m.cut; /* nothing is cut twice */
+            e->begun = m.begun;
+            return gone_locked(qp, i, &m, gone);
+        }
+    }
     if (m.opcode > RDMAP_TERMINATE)
         qp->sent_beyond |= (uint16_t)(1u << m.opcode);
     e->cut = m.cut;
@@ -288,16 +340,47 @@ enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
     return IW_OK;
 }
 
+/** Whether bytes of the work request are cut, and not all of them sent. */
+static bool is_under_way(const struct iw_qp *qp, uint32_t i)
+{
+    const struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    return !iw_sqe_is_request(e) && !iw_sqe_is_local(e) && (i != qp->sq.cut || e->begun) &&
+           !(e->end_pos && e->end_pos <= qp->tx.sent_pos);
+}
+
+/** @return the first address of the unsent bytes that cannot be read, as far as can be told */
+static const uint8_t *unreadable(const struct iwc_batch *b)
+{
+    const uint8_t *own = b->copy;
+    for (unsigned k = b->first; k < b->niov; k++) {
+        const uint8_t *p = b->iov[k].iov_base, *end = p + b->iov[k].iov_len;
+        bool copied = p >= own && p < own + sizeof(b->copy);
+        for (; !copied && p < end; p += STEP - (uintptr_t)p % STEP)
+            if (iw_probe_gone(p))
+                return p;
+    }
+    return NULL;
+}
+
+enum iw_err iw_qp_gone_locked(struct iw_qp *qp)
+{
+    struct iovec iov[IW_MAX_SGE];
+    struct iwc_msg m;
+    const uint8_t *p = unreadable(qp->batch);
+    assert_held(&qp->sq_lock);
+    for (uint32_t i = qp->sq.head; i != qp->sq.tail && i != qp->sq.cut + 1; i++)
+        if (is_under_way(qp, i) && !gather_locked(qp, i, &m, iov) && gone_locked(qp, i, &m, p))
+            return IW_ERR_LOCAL_GONE;
+    return iw_answer_gone_locked(qp, p) ? IW_ERR_READ_GONE : IW_ERR_LOCAL_GONE;
+}
+
 enum iw_err iw_qp_revalidate_locked(struct iw_qp *qp)
 {
     struct iovec iov[IW_MAX_SGE];
     struct iwc_msg m;
     for (uint32_t i = qp->sq.head; i != qp->sq.tail && i != qp->sq.cut + 1; i++) {
         struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
-        if (i == qp->sq.cut && !e->begun)
-            break;
-        if (iw_sqe_is_request(e) || iw_sqe_is_local(e) ||
-            (e->end_pos && e->end_pos <= qp->tx.sent_pos))
+        if (!is_under_way(qp, i))
             continue;
         enum iw_err err = gather_locked(qp, i, &m, iov);
         if (err) {

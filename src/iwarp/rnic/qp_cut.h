@@ -35,6 +35,19 @@ bool iw_qp_cut_small_locked(struct iw_qp *qp, size_t most);
 enum iw_err iw_qp_fill_locked(struct iw_qp *qp);
 
 /**
+ * As iwc_tx_cut(), whose result is @p whole, of a message whose data may be gone.
+ * @return NULL, or the address that cannot be read; the segments in front of it are cut
+ */
+const void *iw_qp_cut_msg_locked(struct iw_qp *qp, struct iwc_msg *m, bool *whole);
+
+/**
+ * The stream could not read what the batch points to: finds the work request or the answer that
+ * it is of.
+ * @return why it can no longer be sent: LOCAL_GONE or READ_GONE
+ */
+enum iw_err iw_qp_gone_locked(struct iw_qp *qp);
+
+/**
  * What an unsent batch points to must still be registered (design: keys at transmission).
  * @return IW_OK, or why a work request that is cut can no longer be sent
  */

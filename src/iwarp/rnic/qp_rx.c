@@ -41,10 +41,10 @@ static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
     enum iw_err err = iw_region_check(seg->stag, qp, IW_USE_WRITE, seg->to, seg->len, &p);
     if (!err && seg->len && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;
+    if (!err && !iw_place(p, seg->payload, seg->len))
+        err = IW_ERR_TAGGED_GONE;
     if (err)
         iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
-    else
-        iw_place(p, seg->payload, seg->len);
     return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Transmission: batches of FPDUs are filled and handed to TCP. */
+#include "rnic/guard.h"
 #include "rnic/pool.h"
 #include "rnic/qp_answer.h"
 #include "rnic/qp_cut.h"
@@ -28,6 +29,24 @@ static void release_batch_locked(struct iw_qp *qp)
     qp->batch = NULL;
 }
 
+struct owning {
+    struct iwc_batch *own;
+    const struct iwc_batch *from;
+};
+
+static void copy_unsent(void *arg)
+{
+    const struct owning *o = arg;
+    iwc_batch_copy(o->own, o->from);
+}
+
+/** @return false if memory that it points to is gone */
+static bool copy_batch(struct iwc_batch *own, const struct iwc_batch *from)
+{
+    struct owning o = {.own = own, .from = from};
+    return !iw_guarded(copy_unsent, &o, from->iov + from->first, from->niov - from->first);
+}
+
 void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->sq_lock);
@@ -35,9 +54,7 @@ void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
         return;
     struct iwc_batch *own = qp->linked ? iw_pool_get(IW_POOL_BATCH) : NULL;
     iw_copy_begin(qp->pd);
-    bool copied = own && !iw_qp_revalidate_locked(qp);
-    if (copied)
-        iwc_batch_copy(own, qp->batch);
+    bool copied = own && !iw_qp_revalidate_locked(qp) && copy_batch(own, qp->batch);
     iw_copy_end();
     release_batch_locked(qp);
     if (copied)
@@ -46,6 +63,14 @@ void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
         iw_pool_put(IW_POOL_BATCH, own);
     if (!copied && qp->linked)
         iw_qp_lost_locked(qp, 0, w);
+}
+
+/** The FPDU cannot be finished: no Terminate can follow either. */
+static void break_off_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
+{
+    release_batch_locked(qp);
+    iw_qp_fail_locked(qp, err, NULL, 0, w);
+    iw_qp_lost_locked(qp, 0, w);
 }
 
 /**
@@ -113,10 +138,8 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             check_mss_locked(qp);
         uint64_t sent = qp->tx.sent_pos;
         r = send_batch_locked(qp, kept, &err);
-        if (kept && err) { /* the FPDU cannot be finished: no Terminate can follow either */
-            release_batch_locked(qp);
-            iw_qp_fail_locked(qp, err, NULL, 0, w);
-            iw_qp_lost_locked(qp, 0, w);
+        if (kept && err) {
+            break_off_locked(qp, err, w);
             return;
         }
         kept = false;
@@ -129,6 +152,10 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
             break;
         }
         iw_answer_retire_locked(qp);
+        if (r == -EFAULT) {
+            break_off_locked(qp, iw_qp_gone_locked(qp), w);
+            return;
+        }
         if (err) {
             iw_qp_fail_locked(qp, err, NULL, 0, w);
             err = IW_OK;

@@ -88,7 +88,13 @@ enum term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_MPA = 2 };
     X(LOCAL_OP, 0, 0, 0x00, LOC_QP_OP_ERR, QP_REQ_ERR, "work request cannot be executed")          \
     X(CQ_OVERRUN, 0, 0, 0x00, WR_FLUSH_ERR, QP_FATAL, "completion queue overrun")                  \
     X(LOCAL_MW_BIND, 0, 0, 0x00, MW_BIND_ERR, QP_REQ_ERR, "memory window cannot be bound")         \
-    X(PEER_TERMINATE, 0, 0, 0x00, WR_FLUSH_ERR, QP_FATAL, "peer sent a Terminate message")
+    X(PEER_TERMINATE, 0, 0, 0x00, WR_FLUSH_ERR, QP_FATAL, "peer sent a Terminate message")         \
+    X(TAGGED_GONE, 1, 1, 0x01, REM_ACCESS_ERR, QP_ACCESS_ERR,                                      \
+      "tagged message to registered memory that was unmapped or protected")                        \
+    X(READ_GONE, 0, 1, 0x01, REM_ACCESS_ERR, QP_ACCESS_ERR,                                        \
+      "read or atomic on registered memory that was unmapped or protected")                        \
+    X(LOCAL_GONE, 0, 0, 0x00, LOC_PROT_ERR, QP_ACCESS_ERR,                                         \
+      "scatter/gather entry in registered memory that was unmapped or protected")
 
 enum iw_err {
     IW_OK = 0,
