@@ -9,6 +9,9 @@
  * answers a packet stands behind it in the file. If both ends of a connection are in this process,
  * each packet is captured once, where it is sent.
  *
+ * The file can be read by its owner only. One that was there is written over if it is a regular
+ * file of this user with one name; no symbolic link is followed to it.
+ *
  * The file is as large as ANYWARP_PCAP_MB at most; what does not fit is not captured. %p in the
  * name is the number of the process; without it a forked child captures nothing, and neither does a
  * second process with the same name.

@@ -63,20 +63,36 @@ static bool is_ours(void)
     return !fstat(file.fd, &st) && st.st_dev == file.dev && st.st_ino == file.ino;
 }
 
+/** Whether what was opened is there to be written over. @return NULL, or why not */
+static const char *refuse(const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return "no regular file";
+    if (st->st_uid != geteuid())
+        return "the file of another user";
+    return st->st_nlink > 1 ? "it has another name, too" : NULL;
+}
+
 /** @return NULL, or why not */
 static const char *open_it(void)
 {
     struct stat st;
     uint8_t start[PCAPNG_START_MAX];
-    long fd = sys_open(file.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    long fd = sys_open(file.path, flags, 0600);
+    if (fd == -ELOOP)
+        return "a symbolic link";
     if (fd < 0)
         return strerror((int)-fd);
     file.fd = iw_cm_fd_high((int)fd);
-    if (fstat(file.fd, &st) || !S_ISREG(st.st_mode))
-        return "no regular file";
+    if (fstat(file.fd, &st))
+        return strerror(errno);
+    const char *why = refuse(&st);
+    if (why)
+        return why;
     if (flock(file.fd, LOCK_EX | LOCK_NB))
         return "another process writes it; %p in the name makes it each process's own";
-    if (ftruncate(file.fd, 0))
+    if (fchmod(file.fd, 0600) || ftruncate(file.fd, 0))
         return strerror(errno);
     file.dev = st.st_dev;
     file.ino = st.st_ino;
