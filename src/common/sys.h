@@ -122,10 +122,15 @@ _SYS_INLINE long sys_pwritev(int fd, const struct iovec *iov, int n, int64_t at)
     _SYS_RET(syscall(SYS_pwritev, fd, iov, n, (long)at, (long)((uint64_t)at >> 32)));
 }
 
-/** Opens a file; unlike open(), no cancellation point. */
+/** Opens a file in the directory @p dir; unlike openat(), no cancellation point. */
+_SYS_INLINE long sys_openat(int dir, const char *path, int flags, mode_t mode)
+{
+    _SYS_RET(syscall(SYS_openat, dir, path, flags, mode));
+}
+
 _SYS_INLINE long sys_open(const char *path, int flags, mode_t mode)
 {
-    _SYS_RET(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+    return sys_openat(AT_FDCWD, path, flags, mode);
 }
 
 _SYS_INLINE long sys_close(int fd)

@@ -129,11 +129,11 @@ static void drop(struct stats *s)
     free(s->errors);
 }
 
-bool stats_read(struct stats *s, const char *path, const struct stats_owner *owner)
+bool stats_read(struct stats *s, int dir, const char *name, const struct stats_owner *owner)
 {
     struct stat st;
     /* O_NONBLOCK: a FIFO of that name must not hang us */
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     *s = (struct stats){.owner = *owner};
     if (fd < 0)
         return false;
@@ -155,15 +155,11 @@ static bool wanted(const struct stats *s, const struct stats_choice *c)
     return c->pid ? s->owner.pid == c->pid : c->all || s->life != STATS_ENDED;
 }
 
-static void add(struct stats_set *set, const char *dir, const char *name,
-                const struct stats_choice *choice)
+static void add(struct stats_set *set, int dir, const char *name, const struct stats_choice *choice)
 {
-    char path[STATS_PATH_MAX + STATS_NAME_MAX];
     struct stats_owner owner;
     struct stats s;
-    if (!stats_name_parse(name, &owner) ||
-        snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path) ||
-        !stats_read(&s, path, &owner))
+    if (!stats_name_parse(name, &owner) || !stats_read(&s, dir, name, &owner))
         return;
     if (!wanted(&s, choice)) {
         set->ended += s.life == STATS_ENDED;
@@ -190,9 +186,10 @@ void stats_read_all(struct stats_set *set, const struct stats_choice *choice)
     char dir[STATS_PATH_MAX];
     *set = (struct stats_set){0};
     for (unsigned i = 0; stats_dir(getenv("ANYWARP_STATS"), i, dir); i++) {
-        DIR *d = stats_dir_is_ours(dir) ? opendir(dir) : NULL;
+        int fd = stats_dir_open(dir);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
         for (struct dirent *f; d && (f = readdir(d));)
-            add(set, dir, f->d_name, choice);
+            add(set, fd, f->d_name, choice);
         if (d)
             closedir(d);
     }
@@ -212,8 +209,12 @@ unsigned stats_remove_ended(void)
 {
     char dir[STATS_PATH_MAX];
     unsigned n = 0;
-    for (unsigned i = 0; stats_dir(getenv("ANYWARP_STATS"), i, dir); i++)
-        if (stats_dir_is_ours(dir))
-            n += stats_evict(dir, 0);
+    for (unsigned i = 0; stats_dir(getenv("ANYWARP_STATS"), i, dir); i++) {
+        int fd = stats_dir_open(dir);
+        if (fd < 0)
+            continue;
+        n += stats_evict(fd, 0);
+        close(fd);
+    }
     return n;
 }

@@ -43,10 +43,10 @@ void stats_read_all(struct stats_set *set, const struct stats_choice *choice);
 void stats_free(struct stats_set *set);
 
 /**
- * Reads one file.
+ * Reads one file of the directory @p dir.
  * @return false if it is none, or of another version; @p s holds nothing then
  */
-bool stats_read(struct stats *s, const char *path, const struct stats_owner *owner);
+bool stats_read(struct stats *s, int dir, const char *name, const struct stats_owner *owner);
 
 /** Removes the files of all processes that ended. @return how many */
 unsigned stats_remove_ended(void);

@@ -245,7 +245,7 @@ static void put(const char *path, const void *bytes, size_t len)
 static bool readable(const char *path)
 {
     struct stats s;
-    bool ok = stats_read(&s, path, &nobody);
+    bool ok = stats_read(&s, AT_FDCWD, path, &nobody);
     if (!ok)
         return false;
     assert_true(strlen(s.head.command) < sizeof(s.head.command));
@@ -345,12 +345,40 @@ static void directories(void **state)
     assert_string_equal(d, shm);
     assert_false(stats_dir(NULL, 1, d));
 
-    assert_true(stats_dir_is_ours(dir));
+    int fd = stats_dir_open(dir);
+    assert_true(fd >= 0);
+    close(fd);
     assert_int_equal(chmod(dir, 0710), 0);
-    assert_false(stats_dir_is_ours(dir));
+    assert_int_equal(stats_dir_open(dir), -EPERM);
     assert_int_equal(chmod(dir, 0700), 0);
-    assert_false(stats_dir_is_ours("/tmp"));
-    assert_false(stats_dir_is_ours("/nowhere"));
+    assert_int_equal(stats_dir_open("/tmp"), -EPERM);
+    assert_int_equal(stats_dir_open("/nowhere"), -ENOENT);
+    assert_int_equal(stats_dir_open("/dev/null"), -ENOTDIR);
+}
+
+/** What is found by the path later is another's: the descriptor is still ours. */
+static void a_directory_that_is_swapped(void **state)
+{
+    char was[64], name[STATS_NAME_MAX], path[160];
+    struct stats_owner ended = {.pid = 1, .start = 1, .ns = stats_self().ns};
+    (void)state;
+    snprintf(was, sizeof(was), "%s-was", dir);
+    stats_name(name, &ended);
+    int fd = stats_dir_open(dir);
+    assert_true(fd >= 0);
+    assert_int_equal(rename(dir, was), 0);
+    assert_int_equal(symlink(was, dir), 0);
+    assert_true(stats_dir_open(dir) < 0);
+    snprintf(path, sizeof(path), "%s/%s", was, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+    unsigned gone = stats_evict(fd, 0), again = stats_evict(fd, 0);
+    close(fd);
+    assert_int_equal(unlink(dir), 0);
+    assert_int_equal(rename(was, dir), 0);
+    assert_int_equal(gone, 1);
+    assert_int_equal(again, 0);
 }
 
 static int setup(void **state)
@@ -382,6 +410,7 @@ int main(void)
         cmocka_unit_test(hostile_files),
         cmocka_unit_test(names),
         cmocka_unit_test(directories),
+        cmocka_unit_test(a_directory_that_is_swapped),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -29,11 +29,16 @@ bool stats_dir(const char *knob, unsigned i, char dir[STATS_PATH_MAX])
     return n > 0 && n < STATS_PATH_MAX;
 }
 
-bool stats_dir_is_ours(const char *dir)
+int stats_dir_open(const char *dir)
 {
     struct stat st;
-    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-           !(st.st_mode & ANY_OTHER);
+    long fd = sys_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return (int)fd;
+    if (fstat((int)fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & ANY_OTHER))
+        return (int)fd;
+    sys_close((int)fd);
+    return -EPERM;
 }
 
 /** The start of a process by its stat file; 0: there is none, or it has ended. */
@@ -120,11 +125,12 @@ static const struct ended *sort_in(struct ended *kept, unsigned *n, unsigned kee
     return full ? e : NULL;
 }
 
-unsigned stats_evict(const char *dir, unsigned keep)
+unsigned stats_evict(int fd, unsigned keep)
 {
     struct ended kept[STATS_KEEP], e;
     unsigned n = 0, gone = 0;
-    DIR *d = opendir(dir);
+    int own = (int)sys_openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    DIR *d = own < 0 ? NULL : fdopendir(own);
     for (struct dirent *f; d && (f = readdir(d));) {
         struct stats_owner o;
         struct stat st;
@@ -139,5 +145,7 @@ unsigned stats_evict(const char *dir, unsigned keep)
     }
     if (d)
         closedir(d);
+    else if (own >= 0)
+        sys_close(own);
     return gone;
 }

@@ -23,8 +23,12 @@
  */
 bool stats_dir(const char *knob, unsigned i, char dir[STATS_PATH_MAX]);
 
-/** Whether it is a directory of this user that nobody else may enter. */
-bool stats_dir_is_ours(const char *dir);
+/**
+ * Opens a directory of this user that nobody else may enter. What is done in it is done through the
+ * descriptor: the path may lead elsewhere the next time.
+ * @return a descriptor, or a negative errno: -EPERM if it is another's, or open to others
+ */
+int stats_dir_open(const char *dir);
 
 struct stats_owner {
     uint32_t pid;
@@ -41,7 +45,10 @@ bool stats_name_parse(const char *name, struct stats_owner *o);
 enum stats_life { STATS_ALIVE, STATS_ENDED, STATS_UNKNOWN /* another PID namespace */ };
 enum stats_life stats_life(const struct stats_owner *o);
 
-/** Removes files of ended processes from @p dir, but for the @p keep newest. @return how many */
-unsigned stats_evict(const char *dir, unsigned keep);
+/**
+ * Removes files of ended processes from the directory @p fd, but for the @p keep newest.
+ * @return how many
+ */
+unsigned stats_evict(int fd, unsigned keep);
 
 #endif

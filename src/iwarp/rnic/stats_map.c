@@ -22,7 +22,8 @@ static struct {
     bool tried;
     bool full;  /* it cannot grow any more */
     size_t end; /* bytes of the page that are the file's */
-    char path[STATS_PATH_MAX + STATS_NAME_MAX];
+    char dir[STATS_PATH_MAX];
+    char name[STATS_NAME_MAX]; /* empty: there is no file */
     dev_t dev;
     ino_t ino;
 } file;
@@ -99,19 +100,39 @@ static void describe(struct stats_head *h, const struct stats_owner *self)
     list_devices(h->devices, sizeof(h->devices));
 }
 
-/** @return a descriptor of the new file, whose path is in file.path, or a negative errno */
-static long create(const char *dir, const struct stats_owner *self)
+/** Opens the file in its directory, as often as it is needed. @return as sys_openat() */
+static long open_own(int flags)
 {
-    char name[STATS_NAME_MAX];
-    if (mkdir(dir, 0700) && errno != EEXIST)
+    int dir = stats_dir_open(file.dir);
+    if (dir < 0)
+        return dir;
+    long fd = sys_openat(dir, file.name, flags | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+    sys_close(dir);
+    return fd;
+}
+
+static void unlink_own(void)
+{
+    int dir = stats_dir_open(file.dir);
+    if (dir < 0)
+        return;
+    unlinkat(dir, file.name, 0);
+    sys_close(dir);
+}
+
+/** @return a descriptor of the new file, or a negative errno */
+static long create(const struct stats_owner *self)
+{
+    if (mkdir(file.dir, 0700) && errno != EEXIST)
         return -errno;
-    if (!stats_dir_is_ours(dir))
-        return -EPERM;
+    int dir = stats_dir_open(file.dir);
+    if (dir < 0)
+        return dir;
     stats_evict(dir, STATS_KEEP);
-    stats_name(name, self);
-    snprintf(file.path, sizeof(file.path), "%s/%s", dir, name);
-    unlink(file.path); /* of what this process was before it called exec() */
-    return sys_open(file.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    sys_close(dir);
+    stats_name(file.name, self);
+    unlink_own(); /* of what this process was before it called exec() */
+    return open_own(O_CREAT | O_EXCL);
 }
 
 static void close_file(long fd)
@@ -120,16 +141,16 @@ static void close_file(long fd)
         sys_close((int)fd);
 }
 
-static long open_in(const char *dir, const struct stats_owner *self, size_t end)
+static long open_in(const struct stats_owner *self, size_t end)
 {
     struct stat st;
-    long fd = create(dir, self);
+    long fd = create(self);
     long r = fd < 0 ? fd : fstat((int)fd, &st) ? -errno : extend((int)fd, end);
     close_file(fd);
     if (r && fd >= 0)
-        unlink(file.path);
+        unlink_own();
     if (r) {
-        file.path[0] = 0;
+        file.name[0] = 0;
         return r;
     }
     file.dev = st.st_dev;
@@ -139,7 +160,6 @@ static long open_in(const char *dir, const struct stats_owner *self, size_t end)
 
 static void open_file(size_t qps)
 {
-    char dir[STATS_PATH_MAX];
     const struct iw_conf *conf = iw_conf();
     struct stats_owner self;
     long r = -ENOENT;
@@ -148,10 +168,10 @@ static void open_file(size_t qps)
         return;
     self = stats_self();
     describe(&iw_stats_page()->head, &self);
-    for (unsigned i = 0; r && stats_dir(conf->stats_dir, i, dir); i++) {
-        r = open_in(dir, &self, end_of(qps < QPS_FIRST ? QPS_FIRST : qps));
+    for (unsigned i = 0; r && stats_dir(conf->stats_dir, i, file.dir); i++) {
+        r = open_in(&self, end_of(qps < QPS_FIRST ? QPS_FIRST : qps));
         if (r)
-            iw_log(IW_LOG_INFO, "no statistics in %s: %s", dir, strerror((int)-r));
+            iw_log(IW_LOG_INFO, "no statistics in %s: %s", file.dir, strerror((int)-r));
     }
 }
 
@@ -160,7 +180,7 @@ static void grow(size_t qps)
     struct stat st;
     size_t step = qps < QPS_STEP ? qps : QPS_STEP;
     size_t end = end_of(qps + step < STATS_QPS ? qps + step : STATS_QPS);
-    long fd = sys_open(file.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    long fd = open_own(0);
     long r = fd < 0 ? fd : fstat((int)fd, &st) ? -errno : 0;
     if (!r && (st.st_dev != file.dev || st.st_ino != file.ino))
         r = -ESTALE;
@@ -190,7 +210,7 @@ void iw_stats_map_open(size_t qps)
 
 void iw_stats_map_grow(size_t qps)
 {
-    if (file.path[0] && !file.full && end_of(qps) > file.end)
+    if (file.name[0] && !file.full && end_of(qps) > file.end)
         uncancelled(grow, qps);
 }
 
@@ -208,12 +228,12 @@ void iw_stats_map_leave(void)
     }
     file.tried = file.full = false;
     file.end = 0;
-    file.path[0] = 0;
+    file.name[0] = 0;
 }
 
 /** At exit(), which may be called by a signal handler: no lock. */
 static void __attribute__((destructor)) remove_file(void)
 {
-    if (file.path[0])
-        unlink(file.path);
+    if (file.name[0])
+        unlink_own();
 }
