@@ -235,13 +235,22 @@ _SYS_INLINE long sys_wait(int epfd, struct epoll_event *ev, int max, int timeout
     _SYS_RET(epoll_wait(epfd, ev, max, timeout_ms));
 }
 
-/** Waits for one readable descriptor; @p ns is nanoseconds, negative for ever. A cancellation
- * point. */
+/**
+ * Waits for one readable descriptor; @p ns is nanoseconds, negative for ever. One that is closed is
+ * -EBADF. A cancellation point.
+ */
 _SYS_INLINE long sys_wait_fd(int fd, int64_t ns)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-    _SYS_RET(ppoll(&p, 1, ns < 0 ? NULL : &ts, NULL));
+    int saved = errno;
+    long r = ppoll(&p, 1, ns < 0 ? NULL : &ts, NULL);
+    if (r < 0)
+        r = -errno;
+    else if (p.revents & POLLNVAL)
+        r = -EBADF;
+    errno = saved;
+    return r;
 }
 
 #endif

@@ -3,9 +3,12 @@
 
 #include "common/lock.h"
 #include "common/sys.h"
+#include "rnic/cm.h"
 #include "rnic/iwcm.h"
+#include "rnic/log.h"
 
 #include <signal.h>
+#include <string.h>
 
 #define WATCH_PASSES 4 /* between two looks make it needless to watch the sockets */
 #define WATCH_VISITS 4 /* of getters, too */
@@ -152,6 +155,16 @@ static void watch_pollers(struct watch *w)
     set_timer(w);
 }
 
+/** The program has closed what it does not know: without descriptors there is nothing to do. */
+static void *end(int error)
+{
+    atomic_store(&iw_engine.ended, error);
+    iw_log(IW_LOG_WARN,
+           "no connection goes on, as the program has closed descriptors that are not its own: %s",
+           strerror(error));
+    return NULL;
+}
+
 static void *engine_main(void *arg)
 {
     struct watch w = {.park = PARK_MIN_NS};
@@ -164,10 +177,12 @@ static void *engine_main(void *arg)
         take_kick();
         iw_timers_run();
         watch_pollers(&w);
-        if (sys_wait(iw_engine.wait_set, &ev, 1, -1) > 0)
+        long n = sys_wait(iw_engine.wait_set, &ev, 1, -1);
+        if (n > 0)
             iw_engine_run_ready();
+        else if (n != 0 && n != -EINTR)
+            return end((int)-n);
     }
-    return NULL;
 }
 
 /** Signals are the program's threads'; but a fault while they are blocked would kill. */
@@ -201,8 +216,11 @@ static int engine_make_locked(void)
     long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create(), sys_timerfd(),
                   sys_timerfd()};
     int r = 0;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         r = fds[i] < 0 ? (int)-fds[i] : r;
+        if (fds[i] >= 0 && i != 2) /* an eventfd is where it belongs */
+            fds[i] = iw_cm_fd_high((int)fds[i]);
+    }
     iw_engine.sockets = (int)fds[0];
     iw_engine.wait_set = (int)fds[1];
     iw_engine.kick = (int)fds[2];
@@ -226,9 +244,9 @@ static int engine_make_locked(void)
 
 int iw_engine_start(void)
 {
-    if (__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
-        return 0;
     int r = 0;
+    if (__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
+        return atomic_load(&iw_engine.ended);
     lock_get(&iw_engine.lock);
     if (!iw_engine.started) {
         r = engine_make_locked();
@@ -265,6 +283,7 @@ static void forget_parent_locked(void)
     atomic_store(&iw_engine.kicked, false);
     atomic_store(&iw_engine.leased, false);
     iw_engine.relieved = false;
+    atomic_store(&iw_engine.ended, 0);
     iw_dirty_forget();
     __atomic_store_n(&iw_engine.started, false, __ATOMIC_RELEASE);
 }

@@ -43,7 +43,7 @@
 /**
  * Makes the epoll sets and the thread if they are not there: sources, timers and dirty work need
  * them.
- * @return 0 or a positive errno
+ * @return 0 or a positive errno: EBADF if the program has closed them
  */
 int iw_engine_start(void);
 

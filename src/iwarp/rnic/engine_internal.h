@@ -16,6 +16,7 @@
 extern struct iw_engine {
     struct lock lock;
     bool started;
+    atomic_int ended;   /* why the thread has ended, a positive errno; 0: it has not */
     int sockets;        /* epoll set of all sources */
     int wait_set;       /* the thread's: sockets (if watched), kick, clock and looks */
     int kick;           /* eventfd, readable while kicked */

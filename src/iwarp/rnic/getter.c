@@ -53,7 +53,7 @@ static bool spin(int fd)
 
 /**
  * Waits for @p fd or the sockets; the cancellation point.
- * @return 1 if fd is readable, 0 if not, -EINTR
+ * @return 1 if fd is readable, 0 if not, -EINTR, or -EBADF: the program has closed one
  */
 static int wait_either(int fd)
 {
@@ -66,6 +66,8 @@ static int wait_either(int fd)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     if (error == EINTR && !iw_eventfd_restarts())
         return -EINTR;
+    if (n > 0 && ((p[0].revents | p[1].revents) & POLLNVAL))
+        return -EBADF;
     return n > 0 && p[0].revents;
 }
 
@@ -119,5 +121,6 @@ int iw_cm_wait(int fd)
     if (!ready)
         iw_engine_arm(&cm_poller);
     pthread_setcancelstate(state, &state);
-    return ready ? 0 : iw_eventfd_wait(fd);
+    int r = iw_engine_start(); /* without its thread there would be no event */
+    return ready ? 0 : r ? -r : iw_eventfd_wait(fd);
 }
