@@ -20,7 +20,7 @@
  * The first cause wins: after it, further errors change nothing. A peer's FIN that comes before
  * our own moves to PEER_FIN, where nobody waits for a second one: ours goes out with the release,
  * which is the owner's to put behind the news of the end. A stream is reset only where bytes of
- * ours could not be sent in time.
+ * ours could not be sent in time; the owner resets one in DRAIN as well whose peer takes none.
  */
 static const struct iwc_close_step steps[STATE_COUNT][EVENT_COUNT] = {
     [IWC_CLOSE_OPEN] = {

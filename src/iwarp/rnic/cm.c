@@ -7,13 +7,16 @@
 #include "rnic/pcap.h"
 #include "rnic/qp.h"
 #include "rnic/qp_link.h"
+#include "rnic/qp_stall.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOSE_MS  1000    /* for queued work to go out, and again for the peer's FIN */
+#define CLOSE_MS  1000 /* for queued work to go out, and again for the peer's FIN */
+#define LINGER_MS 700  /* more, as long as the peer's TCP takes something in this time */
+#define LINGERS   14
 #define LOOK_NS   1000000 /* while waiting for queued work to go out */
 #define GRACE_MS  200     /* responder without p2p: until it may send first */
 #define RTR_MS    10000
@@ -258,6 +261,25 @@ static void linked_expired(struct iw_cm *cm, struct iw_qp *qp)
     }
 }
 
+/**
+ * The close has had its time, and all there is to send is with TCP. What the peer's TCP takes may
+ * go on. Where it takes nothing, as its window is closed, our FIN would not be heard either.
+ * @return whether the endpoint waits on
+ */
+static bool lingers(struct iw_cm *cm, struct iw_qp *qp)
+{
+    if (qp && !iw_qp_drains(qp))
+        return false;
+    lock_get(&cm->lock);
+    enum iw_cm_delivery is = iw_cm_delivery_locked(cm);
+    cm->stuck = is == IW_CM_STUCK;
+    bool more = is == IW_CM_DELIVERS && cm->looks++ < LINGERS;
+    lock_put(&cm->lock);
+    if (more)
+        iw_cm_set_timer(cm, LINGER_MS);
+    return more;
+}
+
 static void expired(struct iw_timer *t)
 {
     struct iw_cm *cm = container_of(t, struct iw_cm, timer);
@@ -283,14 +305,19 @@ static void expired(struct iw_timer *t)
         if (qp)
             iw_qp_close(qp, true);
         break;
-    case IW_CM_S_ESTABLISHED:
     case IW_CM_S_CLOSING:
+        if (lingers(cm, qp))
+            break;
         if (!qp) {
             if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
-                iw_cm_release(cm, false);
-        } else {
-            linked_expired(cm, qp);
+                iw_cm_release(cm, cm->stuck);
+            break;
         }
+        linked_expired(cm, qp);
+        break;
+    case IW_CM_S_ESTABLISHED:
+        if (qp)
+            linked_expired(cm, qp);
         break;
     default:
         break;
@@ -300,12 +327,33 @@ static void expired(struct iw_timer *t)
     iw_cm_put(cm);
 }
 
+static void stall_expired(struct iw_timer *t)
+{
+    struct iw_cm *cm = container_of(t, struct iw_cm, stall);
+    struct iw_qp *qp = pin(cm);
+    iw_cm_get(cm); /* what follows may end it */
+    if (qp) {
+        iw_qp_stalled(qp);
+        unpin(qp);
+    }
+    iw_cm_put(cm);
+}
+
+static void set_stall_timer(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    if (cm->state != IW_CM_S_CLOSED)
+        iw_timer_set(&cm->stall, IW_STALL_MS, stall_expired);
+    lock_put(&cm->lock);
+}
+
 void iw_cm_release(struct iw_cm *cm, bool reset)
 {
     lock_get(&cm->lock);
     cm->state = IW_CM_S_CLOSED; /* from here on no timer is set */
     lock_put(&cm->lock);
     iw_timer_cancel(&cm->timer);
+    iw_timer_cancel(&cm->stall);
     iw_source_del(&cm->source);
     struct iw_qp *qp = take_qp(cm);
     if (qp) {
@@ -418,9 +466,10 @@ static void closed(struct iw_cm *cm, bool heard, unsigned news)
     cm->end_heard |= heard;
     cm->closed |= news & (IW_QP_NEWS_CLOSED | IW_QP_NEWS_RESET);
     unsigned both = cm->end_heard ? cm->closed : 0;
+    bool reset = cm->stuck || (both & IW_QP_NEWS_RESET);
     lock_put(&cm->lock);
     if (both && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
-        iw_cm_release(cm, both & IW_QP_NEWS_RESET);
+        iw_cm_release(cm, reset);
 }
 
 void iw_cm_end_heard(struct iw_cm *cm)
@@ -445,6 +494,8 @@ void iw_cm_news(struct iw_qp *qp, unsigned news)
             iw_qp_release(qp); /* the timer was that of the hold */
         set_close_timer(cm);
     }
+    if (news & IW_QP_NEWS_STALLS)
+        set_stall_timer(cm);
     /* The thread with the news of the disconnection may be behind the one with that of the end. */
     if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED))
         raise_disconnected(cm);
@@ -464,17 +515,23 @@ void iw_cm_lose(struct iw_cm *cm)
         iw_cm_release(cm, false);
 }
 
-static void wait_sent(struct iw_qp *qp)
+/** @return whether all went out in time */
+static bool wait_sent(struct iw_qp *qp)
 {
     uint64_t end = iw_now() + CLOSE_MS * 1000000ull;
-    while (!iw_qp_closed_enough(qp) && iw_now() < end)
+    while (!iw_qp_closed_enough(qp)) {
+        if (iw_now() > end)
+            return false;
         iw_engine_poll_within(LOOK_NS);
+    }
+    return true;
 }
 
 static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)
 {
     iw_qp_close(qp, false);
-    wait_sent(qp);
+    if (!wait_sent(qp))
+        iw_qp_expired(qp);
     if (take_qp(cm)) {
         iw_qp_unlink(qp);
         unpin(qp);

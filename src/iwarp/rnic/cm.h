@@ -2,8 +2,8 @@
 /*
  * CM endpoints inside the RNIC: cm.c life and the end of connections, cm_event.c what the handler
  * hears, cm_listen.c the passive side, cm_connect.c the active side, cm_socket.c the TCP socket,
- * cm_host.c news of the host's addresses, cm_all.c what happens to all of them at fork() and
- * exit(). The public face is iwcm.h.
+ * cm_tcp.c what TCP knows of the peer, cm_host.c news of the host's addresses, cm_all.c what
+ * happens to all of them at fork() and exit(). The public face is iwcm.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project, but for
@@ -74,11 +74,15 @@ struct iw_cm {
     bool end_waits;               /* ended is due as soon as outcome is queued */
     bool end_heard;               /* ended is delivered, or nobody listens any more */
     unsigned closed;              /* IW_QP_NEWS_CLOSED, maybe with RESET, once the QP says so */
+    bool stuck;                   /* CLOSING: the peer takes nothing, the end is a reset */
+    unsigned looks;               /* CLOSING: at what TCP has not delivered */
+    long unacked;                 /* bytes at the last of them; 0: there was none */
 
     int fd;                    /* -1: none */
     struct iwc_stream_tcp tcp; /* owns fd once connected */
     struct iw_source source;
     struct iw_timer timer;
+    struct iw_timer stall; /* a linked QP's: iw_qp_stalled() */
     uint8_t tos;
     bool tos_set;
     bool afonly;   /* IPv6: no IPv4 */
@@ -218,6 +222,27 @@ void iw_cm_disconnect_all(void);
  * one that is taken means no.
  */
 bool iw_cm_all_delivered(void);
+
+/**
+ * Connections whose peer has taken nothing since the last call, because its window is closed, end
+ * with a reset when the process does. Only tries locks.
+ */
+void iw_cm_reset_stuck(void);
+
+/* ---- cm_tcp.c ---- */
+
+/** How far the peer's TCP is with what was sent. */
+enum iw_cm_delivery {
+    IW_CM_DELIVERED, /* it has all of it; a FIN may be under way */
+    IW_CM_DELIVERS,  /* it has more than at the last look, or there was none */
+    IW_CM_STUCK,     /* it has no more, as its window is closed */
+    IW_CM_SILENT,    /* it has no more, for whatever reason */
+};
+
+/** cm.lock. */
+bool iw_cm_delivered_locked(const struct iw_cm *cm);
+/** Notes the state for the next look. cm.lock. */
+enum iw_cm_delivery iw_cm_delivery_locked(struct iw_cm *cm);
 
 /* ---- cm_socket.c ---- */
 

@@ -192,12 +192,6 @@ void iw_cm_disconnect_all(void)
     }
 }
 
-/** The FIN, too, is acknowledged, but that may take the peer's TCP a while. */
-static bool acknowledged(int fd)
-{
-    return fd < 0 || sys_unacked(fd) <= 1;
-}
-
 static bool delivered_locked(struct iw_cm *cm)
 {
     assert_held(&cm->lock);
@@ -205,26 +199,46 @@ static bool delivered_locked(struct iw_cm *cm)
     case IW_CM_S_ACCEPTED:
     case IW_CM_S_ESTABLISHED:
     case IW_CM_S_CLOSING:
-        return (!cm->qp || iw_qp_try_sent(cm->qp)) && acknowledged(cm->fd);
+        return (!cm->qp || iw_qp_try_sent(cm->qp)) && iw_cm_delivered_locked(cm);
     default:
         return true;
     }
 }
 
-bool iw_cm_all_delivered(void)
+/** Calls @p each with the lock of every endpoint held. @return whether all said yes, none was busy
+ */
+static bool all(bool (*each)(struct iw_cm *))
 {
-    bool all = true;
+    bool yes = true;
     if (pthread_mutex_trylock(&iw_cm_locks.mutex) != 0)
         return false;
     for_each_cm(cm, link)
     {
         bool one = lock_try(&cm->lock);
         if (one) {
-            one = delivered_locked(cm);
+            one = each(cm);
             lock_put(&cm->lock);
         }
-        all = all && one;
+        yes = yes && one;
     }
     pthread_mutex_unlock(&iw_cm_locks.mutex);
-    return all;
+    return yes;
+}
+
+bool iw_cm_all_delivered(void)
+{
+    return all(delivered_locked);
+}
+
+static bool reset_stuck_locked(struct iw_cm *cm)
+{
+    struct linger now = {.l_onoff = 1};
+    if (!delivered_locked(cm) && iw_cm_delivery_locked(cm) == IW_CM_STUCK)
+        sys_setsockopt(cm->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    return true;
+}
+
+void iw_cm_reset_stuck(void)
+{
+    all(reset_stuck_locked);
 }

@@ -123,7 +123,8 @@ IW_CM_EXPORT int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_
  * are flushed; DISCONNECTED follows. Work that waits for answers of the peer (behind a fence, or
  * for a place among the outstanding reads) does not go out: like an adapter, this side waits for no
  * answer once it leaves. During a handshake the close begins when ESTABLISHED has been raised, if
- * ever. 0 also when the peer was first, or nothing was ever established.
+ * ever. 0 also when the peer was first, or nothing was ever established. If the peer takes nothing
+ * of what was sent for about a second, the connection ends with a reset.
  * @return -EINVAL for a listener or an endpoint that never began to connect
  */
 IW_CM_EXPORT int iw_cm_disconnect(struct iw_cm *cm);

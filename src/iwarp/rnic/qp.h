@@ -5,11 +5,11 @@
  * Files: qp.c life and numbers, qp_state.c the ibv state table, qp_modify.c what its transitions
  * do, sq.c posting, qp_cut.c messages into FPDUs, qp_tx.c transmission, qp_rx.c reception (the
  * upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones, qp_read.c reads and
- * atomics we ask for, qp_answer.c the peer's, qp_held.c early messages, place.c memory, mw.c
- * windows, quiesce.h who may still copy, qp_fail.c errors and flush, qp_explain.c what the log says
- * of them, rq.c receive queues, qp_link.c attach, close and detach of the stream, qp_overrun.c the
- * end of a CQ, turn.c how much a QP sends at a stretch, cork.c what waits for more,
- * sent.c what has gone before what came.
+ * atomics we ask for, qp_answer.c the peer's, qp_held.c early messages, qp_stall.c what comes
+ * behind them, place.c memory, mw.c windows, quiesce.h who may still copy, qp_fail.c errors and
+ * flush, qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and
+ * detach of the stream, qp_overrun.c the end of a CQ, turn.c how much a QP sends at a stretch,
+ * cork.c what waits for more, sent.c what has gone before what came.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
@@ -209,10 +209,20 @@ enum iw_qp_news {
     IW_QP_NEWS_CLOSED = 1 << 2,       /* the socket can go, once DISCONNECTED was heard */
     IW_QP_NEWS_RESET = 1 << 3,        /* with CLOSED: by a reset */
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
+    IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
 };
 
 /** A segment of an early message, kept until a receive is posted (design: late receives). */
 struct iw_held;
+
+/** What a connection took in while no receives were posted; see qp_stall.h. */
+struct iw_stall {
+    uint64_t since; /* iw_now() when reception paused first with the socket not empty; 0: it is */
+    bool timed;     /* iw_qp_stalled() is going to be called */
+    bool takes_in;  /* the socket is read in a pause, too */
+    struct iw_stall_block *head, *tail;
+    uint32_t blocks, bytes;
+};
 
 /** The work requests being built; one block of heap. */
 struct iw_builder;
@@ -251,6 +261,7 @@ struct iw_qp {
     bool tx_blocked;      /* TCP is full */
     uint8_t retries;      /* left to pollers while it is; 0: EPOLLOUT is asked for */
     bool rx_paused;       /* the socket is not read: only its end is of interest */
+    bool rx_takes_in;     /* paused, and yet it is read */
     bool rx_ended;        /* the peer's FIN is read, and done with */
     bool fin_known;       /* the peer's FIN came in, maybe behind unread bytes; changed under
                              rx_lock and sq_lock */
@@ -292,6 +303,7 @@ struct iw_qp {
     struct iw_recv recv; /* the Send in progress */
     struct iw_held *held_head, *held_tail;
     size_t held_bytes;
+    struct iw_stall stall;
     uint32_t writing;      /* bytes so far of the Write that comes in */
     uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
     uint32_t peer_qpn;     /* responder: that an anywarp told with its RTR, 0: none */

@@ -3,6 +3,7 @@
 
 #include "rnic/qp_answer.h"
 #include "rnic/qp_fail.h"
+#include "rnic/qp_stall.h"
 #include "wire/range.h"
 
 #include <stdlib.h>
@@ -130,5 +131,6 @@ void iw_held_drop(struct iw_qp *qp)
 {
     while (qp->held_head)
         pop(qp);
+    iw_stall_drop(qp);
     iw_rq_leave(qp);
 }

@@ -3,7 +3,8 @@
  * Early messages. A Send or Immediate that finds no posted receive is held: its segments are copied
  * and kept in order, up to a bound, and so are the read and atomic requests behind it, which must
  * not overtake it (RFC 5040 section 5.5 rule 12). Writes and responses pass. At the bound the
- * socket is no longer read, and TCP holds the peer. rx_lock throughout.
+ * socket is no longer read, and TCP holds the peer; see qp_stall.h for the rest. rx_lock
+ * throughout.
  */
 #ifndef ANYWARP_RNIC_QP_HELD_H
 #define ANYWARP_RNIC_QP_HELD_H
@@ -26,7 +27,7 @@ int iw_held_add(struct iw_qp *qp, uint32_t written);
  * @return IW_OK, or the error of one; then the QP has failed, and its Terminate quotes that one
  */
 int iw_held_replay(struct iw_qp *qp);
-/** Forgets what is held, and waits for no receive any more. */
+/** Forgets what is held, with what was taken in behind it, and waits for no receive any more. */
 void iw_held_drop(struct iw_qp *qp);
 
 #endif

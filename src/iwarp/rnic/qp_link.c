@@ -13,6 +13,7 @@
 #include "rnic/qp_held.h"
 #include "rnic/qp_read.h"
 #include "rnic/qp_rx.h"
+#include "rnic/qp_stall.h"
 #include "rnic/sq.h"
 #include "wire/fpdu.h"
 
@@ -182,7 +183,7 @@ void iw_qp_expired(struct iw_qp *qp)
 {
     struct iw_wakes w = {0};
     lock_get(&qp->rx_lock);
-    uint32_t unused = (uint32_t)qp->held_bytes + qp->staged;
+    uint32_t unused = (uint32_t)qp->held_bytes + qp->staged + qp->stall.bytes;
     bool fin = qp->fin_known && qp->paused && !atomic_load(&qp->over);
     if (fin) {
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it, no receive came for its messages");
@@ -197,6 +198,14 @@ void iw_qp_expired(struct iw_qp *qp)
     iw_qp_settle_rx_locked(qp, &w);
     lock_put(&qp->rx_lock);
     iw_wakes_fire(&w);
+}
+
+void iw_qp_stalled(struct iw_qp *qp)
+{
+    lock_get(&qp->rx_lock);
+    if (qp->stream && !atomic_load(&qp->over) && iw_stall_due(qp))
+        iw_rx_take_in(qp);
+    iw_rx_leave(qp);
 }
 
 void iw_qp_lose(struct iw_qp *qp)
@@ -225,6 +234,14 @@ bool iw_qp_closed_enough(struct iw_qp *qp)
     bool busy = qp->linked && (qp->close == IWC_CLOSE_FLUSHING || qp->close == IWC_CLOSE_TERM);
     lock_put(&qp->sq_lock);
     return !busy;
+}
+
+bool iw_qp_drains(struct iw_qp *qp)
+{
+    lock_get(&qp->sq_lock);
+    bool drains = qp->linked && qp->close == IWC_CLOSE_DRAIN;
+    lock_put(&qp->sq_lock);
+    return drains;
 }
 
 bool iw_qp_try_sent(struct iw_qp *qp)
@@ -266,7 +283,7 @@ void iw_qp_want_locked(struct iw_qp *qp)
     if (!qp->source)
         return;
     uint32_t events = 0;
-    if (!qp->rx_ended && (!qp->rx_paused || qp->error))
+    if (!qp->rx_ended && (!qp->rx_paused || qp->rx_takes_in || qp->error))
         events |= EPOLLIN | EPOLLRDHUP;
     else if (!qp->rx_ended && !qp->fin_known)
         events |= EPOLLRDHUP;

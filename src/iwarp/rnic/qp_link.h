@@ -63,6 +63,9 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt);
 /** The time limit of the close, or of a FIN behind held Sends, ran out. */
 void iw_qp_expired(struct iw_qp *qp);
 
+/** The connection stalls for IW_STALL_MS now, if the socket was not empty since. */
+void iw_qp_stalled(struct iw_qp *qp);
+
 /** The stream is lost without a word to or from the peer. */
 void iw_qp_lose(struct iw_qp *qp);
 
@@ -71,6 +74,9 @@ bool iw_qp_was_linked(struct iw_qp *qp);
 
 /** Whether everything is sent that will be: the stream may be taken away. */
 bool iw_qp_closed_enough(struct iw_qp *qp);
+
+/** Whether our FIN is out, and the peer's is waited for. */
+bool iw_qp_drains(struct iw_qp *qp);
 
 /**
  * Whether no more will be sent, but for a FIN that closing the socket, or the end of the process,

@@ -14,6 +14,7 @@
 #include "rnic/qp_link.h"
 #include "rnic/qp_read.h"
 #include "rnic/qp_recv.h"
+#include "rnic/qp_stall.h"
 #include "rnic/sq.h"
 #include "rnic/turn.h"
 
@@ -156,8 +157,11 @@ static void pause_reading(struct iw_qp *qp, bool paused)
     if (qp->paused == paused)
         return;
     qp->paused = paused;
+    if (paused)
+        iw_stall_paused(qp);
     lock_get(&qp->sq_lock);
     qp->rx_paused = paused;
+    qp->rx_takes_in = paused && qp->stall.takes_in && !qp->fin_known;
     iw_qp_want_locked(qp);
     lock_put(&qp->sq_lock);
 }
@@ -170,14 +174,14 @@ static void explain_segment(struct iw_qp *qp, enum iw_err err)
     iw_qp_explain(qp, err, "%s", text);
 }
 
-/** Uses the whole FPDUs in staging. */
-static void consume(struct iw_qp *qp)
+/** Uses the whole FPDUs in staging. @return whether one of them waits for a receive */
+static bool use(struct iw_qp *qp)
 {
     size_t used;
     enum iw_err err;
     if (!qp->staged) {
         pause_reading(qp, false);
-        return;
+        return false;
     }
     const uint8_t *p = qp->staging + qp->staged_at;
     bool held = false;
@@ -209,9 +213,34 @@ static void consume(struct iw_qp *qp)
         lock_put(&qp->sq_lock);
         qp->work = true;
     }
+    return held;
+}
+
+/** Whether nothing that is held waits for a receive any more. */
+static bool replayed(struct iw_qp *qp)
+{
+    return iw_held_replay(qp) == IW_OK && !iw_held_any(qp);
+}
+
+static void consume(struct iw_qp *qp)
+{
     /* A receive posted before `starved` was seen did not resume us. */
-    if (held && iw_rq_wait(qp))
-        iw_rx_resume(qp);
+    while (use(qp) && iw_rq_wait(qp) && !atomic_load(&qp->over) && replayed(qp))
+        ;
+}
+
+/** The pause is over: uses what is there already. */
+static void go_on(struct iw_qp *qp)
+{
+    consume(qp);
+    while (!qp->paused && !atomic_load(&qp->over) && qp->stall.bytes) {
+        bool kept = staging_take(qp); /* it was not released in the pause */
+        assert(kept);
+        (void)kept;
+        uint32_t end = qp->staged_at + qp->staged;
+        qp->staged += iw_stall_give(qp, qp->staging + end, IW_STAGING_BYTES - end);
+        consume(qp);
+    }
 }
 
 /** Reads and drops: the stream is over, only its end is waited for. @return as recv */
@@ -231,6 +260,7 @@ static void await_receives(struct iw_qp *qp)
     qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
     lock_get(&qp->sq_lock);
     qp->fin_known = true;
+    qp->rx_takes_in = false;
     iw_qp_want_locked(qp);
     lock_put(&qp->sq_lock);
 }
@@ -257,6 +287,31 @@ static void stream_ended(struct iw_qp *qp, ssize_t n)
     }
 }
 
+static void takes_in(struct iw_qp *qp, bool on)
+{
+    qp->stall.takes_in = on;
+    lock_get(&qp->sq_lock);
+    qp->rx_takes_in = on;
+    iw_qp_want_locked(qp);
+    lock_put(&qp->sq_lock);
+}
+
+void iw_rx_take_in(struct iw_qp *qp)
+{
+    assert_held(&qp->rx_lock);
+    if (!qp->paused)
+        return;
+    ssize_t n = iw_stall_take_in(qp);
+    if (n == 0) {
+        qp->fin_seen = true;
+        await_receives(qp);
+    } else if (n < 0 && n != -EAGAIN && n != -ENOBUFS) {
+        lost(qp, (int)n);
+    } else if (qp->rx_takes_in != (n != -ENOBUFS)) {
+        takes_in(qp, n != -ENOBUFS);
+    }
+}
+
 /** The socket has unread bytes, so that only an error or the peer's FIN behind them counts. */
 static void look_at_paused(struct iw_qp *qp, uint32_t events)
 {
@@ -264,6 +319,8 @@ static void look_at_paused(struct iw_qp *qp, uint32_t events)
         lost(qp, qp->stream->ops->error(qp->stream));
     else if ((events & EPOLLRDHUP) && !qp->fin_known)
         await_receives(qp);
+    else if (qp->stall.takes_in && !qp->fin_known)
+        iw_rx_take_in(qp);
 }
 
 /** @return whether bytes came in */
@@ -279,9 +336,11 @@ static bool receive(struct iw_qp *qp, uint32_t events)
     if (over)
         qp->staged = qp->staged_at = 0;
     uint32_t end = qp->staged_at + qp->staged;
-    ssize_t n = over ? discard(qp)
-                     : qp->stream->ops->recv(qp->stream, qp->staging + end, IW_STAGING_BYTES - end);
+    uint32_t room = IW_STAGING_BYTES - end;
+    ssize_t n = over ? discard(qp) : qp->stream->ops->recv(qp->stream, qp->staging + end, room);
     if (n > 0 && !over) {
+        if ((uint32_t)n < room)
+            qp->stall.since = 0;
         qp->staged += (uint32_t)n;
         iw_sent_note(&qp->sent);
         iw_turn_note(qp);
@@ -313,13 +372,15 @@ void iw_rx_resume(struct iw_qp *qp)
         iw_rq_leave(qp);
         return;
     }
-    bool all = iw_held_replay(qp) == IW_OK && !iw_held_any(qp);
+    bool all = replayed(qp);
     if (qp->fin_known)
         await_receives(qp); /* a receive was posted: the time for the next one begins */
-    if (all && qp->fin_seen)
+    if (all && qp->paused)
+        go_on(qp);
+    if (qp->paused)
+        iw_stall_paused(qp); /* there may be room to take in more */
+    else if (qp->fin_seen && !atomic_load(&qp->over) && !iw_held_any(qp))
         stream_ended(qp, 0);
-    else if (all && qp->paused)
-        consume(qp);
     staging_release(qp);
 }
 

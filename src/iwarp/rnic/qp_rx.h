@@ -25,6 +25,9 @@ void iw_rx_leave(struct iw_qp *qp);
  */
 void iw_rx_look(struct iw_qp *qp);
 
+/** Takes in what stands in the socket of a connection that stalls. rx_lock is held. */
+void iw_rx_take_in(struct iw_qp *qp);
+
 /** Drops what waits for receives, in the socket, too. rx_lock is held. */
 void iw_rx_abandon(struct iw_qp *qp);
 
