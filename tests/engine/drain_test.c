@@ -8,12 +8,13 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-#define WINDOW 1000
-#define EARLY  60000 /* bytes of a Send that finds no receive */
-#define EARLYS 6     /* are past the bound */
-#define BYTES  12000 /* in one segment of ours, gathered where it lies */
-#define PUBLIC 0x11
-#define SECRET 0xee
+#define WINDOW     1000
+#define EARLY      60000 /* bytes of a Send that finds no receive */
+#define EARLYS     6     /* are past the bound */
+#define BYTES      12000 /* in one segment of ours, gathered where it lies */
+#define PUBLIC     0x11
+#define SECRET     0xee
+#define MANY_READS 100
 
 static struct iwc_stream_mem *pair[2];
 static struct ibv_context *ctx;
@@ -160,6 +161,32 @@ static int timed_out(struct iwc_stream *s)
     return -ETIMEDOUT;
 }
 
+static unsigned reads;
+
+static ssize_t endless(struct iwc_stream *s, void *bytes, size_t len)
+{
+    (void)s, (void)bytes;
+    return ++reads < MANY_READS ? (ssize_t)len : 0;
+}
+
+/** A peer that goes on after the end of the connection is not all that the thread has to do. */
+static void what_is_dropped_is_dropped_in_turns(void **state)
+{
+    struct iwc_stream_ops ops = *iwc_stream_mem_stream(pair[0])->ops;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    (void)state;
+    reads = 0;
+    ops.recv = endless;
+    iw_qp(qp)->stream->ops = &ops;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    still_run(qp, EPOLLIN);
+    assert_in_range(reads, 1, MANY_READS / 2);
+    assert_true(iw_qp(qp)->linked);
+    while (iw_qp(qp)->linked && reads < MANY_READS)
+        still_run(qp, EPOLLIN);
+    assert_false(iw_qp(qp)->linked);
+}
+
 /** An FPDU without CRC, through the window. */
 static void send_early(uint32_t msn)
 {
@@ -199,6 +226,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(flushed_memory_is_free, setup, teardown),
         cmocka_unit_test_setup_teardown(deregistered_memory_is_not_sent, setup, teardown),
         cmocka_unit_test_setup_teardown(terminate_meets_full_window, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_dropped_is_dropped_in_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_paused_stream_says_why_it_died, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

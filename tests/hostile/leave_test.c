@@ -142,6 +142,24 @@ static void a_slow_peer_gets_all(void **state)
     peer_close(&p);
 }
 
+/** A peer that goes on sending does not keep the connection, nor the thread that drops the bytes.
+ */
+static void a_peer_that_goes_on_sending_is_left(void **state)
+{
+    static struct peer p;
+    static uint8_t bytes[SLOW];
+    (void)state;
+    peer_open(&p, &(struct peer_conf){.no_crc = true});
+    destroy_qp(&p.victim);
+    long start = ms_of(CLOCK_MONOTONIC);
+    while (send(p.fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 &&
+           ms_of(CLOCK_MONOTONIC) - start < LIMIT_S * 1000)
+        ;
+    assert_in_range(ms_of(CLOCK_MONOTONIC) - start, 0, 2 * HEARD_MS);
+    side_event(&p.victim, RDMA_CM_EVENT_DISCONNECTED);
+    peer_close(&p);
+}
+
 /* ---- exit() ---- */
 
 static struct {
@@ -275,6 +293,7 @@ int main(void)
         cmocka_unit_test(the_peer_of_a_process_that_exits_hears_of_it),
         cmocka_unit_test(a_peer_that_takes_nothing_hears_of_it),
         cmocka_unit_test(a_slow_peer_gets_all),
+        cmocka_unit_test(a_peer_that_goes_on_sending_is_left),
         cmocka_unit_test(what_was_posted_goes_out),
         cmocka_unit_test(leaving_is_bounded_and_sleeps),
         cmocka_unit_test(what_waits_for_an_answer_is_flushed),

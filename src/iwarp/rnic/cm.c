@@ -14,19 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOSE_MS  1000 /* for queued work to go out, and again for the peer's FIN */
-#define LINGER_MS 700  /* more, as long as the peer's TCP takes something in this time */
-#define LINGERS   14
-#define LOOK_NS   1000000 /* while waiting for queued work to go out */
-#define GRACE_MS  200     /* responder without p2p: until it may send first */
-#define RTR_MS    10000
+#define CLOSE_MS     1000 /* for queued work to go out, and again for the peer's FIN */
+#define LINGER_MS    700  /* more, as long as the peer's TCP takes something in this time */
+#define LINGERS      14
+#define LOOK_NS      1000000 /* while waiting for queued work to go out */
+#define DROPS_A_PASS 64      /* reads of a socket whose connection is over */
+#define GRACE_MS     200     /* responder without p2p: until it may send first */
+#define RTR_MS       10000
 /*
  * Initiator: siw overlooks an FPDU that comes right behind its Reply, until the next one comes. Our
  * first one waits; if the peer stays silent all the same, more bytes make it look.
  */
-#define SETTLE_MS 10
-#define NUDGES    4
-#define NUDGE_MS  50 /* after the hold; twice as long each time */
+#define SETTLE_MS    10
+#define NUDGES       4
+#define NUDGE_MS     50 /* after the hold; twice as long each time */
 
 /* ---- life ---- */
 
@@ -159,9 +160,10 @@ static void drain(struct iw_cm *cm)
 {
     char dropped[4096];
     long n;
+    int rounds = 0;
     do
         n = sys_recv(cm->fd, dropped, sizeof(dropped), MSG_DONTWAIT);
-    while (n == (long)sizeof(dropped));
+    while (n == (long)sizeof(dropped) && ++rounds < DROPS_A_PASS);
     if ((n <= 0 && n != -EAGAIN) && iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
         iw_cm_release(cm, false);
 }

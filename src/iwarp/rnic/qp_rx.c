@@ -21,12 +21,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define ROOM_MIN  (64 * 1024) /* with less behind a partial FPDU it is moved to the front */
+#define ROOM_MIN        (64 * 1024) /* with less behind a partial FPDU it is moved to the front */
 /*
  * A thread in recv() may sleep for the socket's lock, which it never gets from one that sends
  * without a break: the sender stays away for so long.
  */
-#define READER_NS 20000
+#define READER_NS       20000
+#define DISCARDS_A_PASS 16
 
 /** The RTR of an anywarp, see qp_cut.c. */
 static void note_peer(struct iw_qp *qp, const struct ddp_seg *seg)
@@ -243,13 +244,18 @@ static void go_on(struct iw_qp *qp)
     }
 }
 
-/** Reads and drops: the stream is over, only its end is waited for. @return as recv */
+/**
+ * Reads and drops: the stream is over, only its end is waited for. A peer that goes on sending
+ * finds this thread back at its other work in between.
+ * @return as recv
+ */
 static ssize_t discard(struct iw_qp *qp)
 {
     ssize_t n;
+    int rounds = 0;
     do
         n = qp->stream->ops->recv(qp->stream, qp->staging, IW_STAGING_BYTES);
-    while (n == IW_STAGING_BYTES);
+    while (n == IW_STAGING_BYTES && ++rounds < DISCARDS_A_PASS);
     return n;
 }
 
@@ -389,8 +395,10 @@ void iw_rx_abandon(struct iw_qp *qp)
     assert_held(&qp->rx_lock);
     iw_held_drop(qp);
     qp->staged = qp->staged_at = 0;
+    /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. */
     if (!qp->fin_seen && staging_take(qp))
-        discard(qp); /* unread bytes would make our FIN a reset */
+        while (discard(qp) == IW_STAGING_BYTES)
+            ;
     staging_release(qp);
 }
 
