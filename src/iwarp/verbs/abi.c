@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The layouts that programs built for rdma-core carry in themselves, checked against the header
- * this library is built with. LP64 with the mutex and condition variable of x86-64; elsewhere
- * offsets behind a mutex differ.
+ * this library is built with, which may be newer than they are: structs that this library makes, or
+ * whose size its callers tell, only grow. LP64 with the mutex and condition variable of x86-64;
+ * elsewhere offsets behind a mutex differ.
  */
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
@@ -10,9 +11,20 @@
 
 #if defined(__x86_64__) && defined(__LP64__)
 
-#define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), "size of struct " #type)
+#define SIZE(type, size)  _Static_assert(sizeof(struct type) == (size), "size of struct " #type)
+#define GROWS(type, size) _Static_assert(sizeof(struct type) >= (size), "size of struct " #type)
 #define AT(type, field, offset)                                                                    \
     _Static_assert(offsetof(struct type, field) == (offset), #type "." #field)
+
+/* Programs come from the context in it, at any release: it grows at its head. */
+#define BEFORE_CONTEXT(field, distance)                                                            \
+    _Static_assert(offsetof(struct verbs_context, context) -                                       \
+                           offsetof(struct verbs_context, field) ==                                \
+                       (distance),                                                                 \
+                   "verbs_context." #field)
+_Static_assert(sizeof(struct verbs_context) ==
+                   offsetof(struct verbs_context, context) + sizeof(struct ibv_context),
+               "nothing follows the context");
 
 /* clang-format off */
 SIZE(ibv_device, 664);
@@ -44,51 +56,49 @@ AT(ibv_context_ops, _compat_create_qp, 168);
 AT(ibv_context_ops, post_send, 200);
 AT(ibv_context_ops, post_recv, 208);
 AT(ibv_context_ops, _compat_async_event, 248);
-SIZE(verbs_context, 648);
-AT(verbs_context, query_port, 0);
-AT(verbs_context, advise_mr, 8);
-AT(verbs_context, alloc_null_mr, 16);
-AT(verbs_context, read_counters, 24);
-AT(verbs_context, attach_counters_point_flow, 32);
-AT(verbs_context, create_counters, 40);
-AT(verbs_context, destroy_counters, 48);
-AT(verbs_context, reg_dm_mr, 56);
-AT(verbs_context, alloc_dm, 64);
-AT(verbs_context, free_dm, 72);
-AT(verbs_context, modify_flow_action_esp, 80);
-AT(verbs_context, destroy_flow_action, 88);
-AT(verbs_context, create_flow_action_esp, 96);
-AT(verbs_context, modify_qp_rate_limit, 104);
-AT(verbs_context, alloc_parent_domain, 112);
-AT(verbs_context, dealloc_td, 120);
-AT(verbs_context, alloc_td, 128);
-AT(verbs_context, modify_cq, 136);
-AT(verbs_context, post_srq_ops, 144);
-AT(verbs_context, destroy_rwq_ind_table, 152);
-AT(verbs_context, create_rwq_ind_table, 160);
-AT(verbs_context, destroy_wq, 168);
-AT(verbs_context, modify_wq, 176);
-AT(verbs_context, create_wq, 184);
-AT(verbs_context, query_rt_values, 192);
-AT(verbs_context, create_cq_ex, 200);
-AT(verbs_context, priv, 208);
-AT(verbs_context, query_device_ex, 216);
-AT(verbs_context, ibv_destroy_flow, 224);
-AT(verbs_context, ABI_placeholder2, 232);
-AT(verbs_context, ibv_create_flow, 240);
-AT(verbs_context, ABI_placeholder1, 248);
-AT(verbs_context, open_qp, 256);
-AT(verbs_context, create_qp_ex, 264);
-AT(verbs_context, get_srq_num, 272);
-AT(verbs_context, create_srq_ex, 280);
-AT(verbs_context, open_xrcd, 288);
-AT(verbs_context, close_xrcd, 296);
-AT(verbs_context, _ABI_placeholder3, 304);
-AT(verbs_context, sz, 312);
-AT(verbs_context, context, 320);
+BEFORE_CONTEXT(query_port, 320);
+BEFORE_CONTEXT(advise_mr, 312);
+BEFORE_CONTEXT(alloc_null_mr, 304);
+BEFORE_CONTEXT(read_counters, 296);
+BEFORE_CONTEXT(attach_counters_point_flow, 288);
+BEFORE_CONTEXT(create_counters, 280);
+BEFORE_CONTEXT(destroy_counters, 272);
+BEFORE_CONTEXT(reg_dm_mr, 264);
+BEFORE_CONTEXT(alloc_dm, 256);
+BEFORE_CONTEXT(free_dm, 248);
+BEFORE_CONTEXT(modify_flow_action_esp, 240);
+BEFORE_CONTEXT(destroy_flow_action, 232);
+BEFORE_CONTEXT(create_flow_action_esp, 224);
+BEFORE_CONTEXT(modify_qp_rate_limit, 216);
+BEFORE_CONTEXT(alloc_parent_domain, 208);
+BEFORE_CONTEXT(dealloc_td, 200);
+BEFORE_CONTEXT(alloc_td, 192);
+BEFORE_CONTEXT(modify_cq, 184);
+BEFORE_CONTEXT(post_srq_ops, 176);
+BEFORE_CONTEXT(destroy_rwq_ind_table, 168);
+BEFORE_CONTEXT(create_rwq_ind_table, 160);
+BEFORE_CONTEXT(destroy_wq, 152);
+BEFORE_CONTEXT(modify_wq, 144);
+BEFORE_CONTEXT(create_wq, 136);
+BEFORE_CONTEXT(query_rt_values, 128);
+BEFORE_CONTEXT(create_cq_ex, 120);
+BEFORE_CONTEXT(priv, 112);
+BEFORE_CONTEXT(query_device_ex, 104);
+BEFORE_CONTEXT(ibv_destroy_flow, 96);
+BEFORE_CONTEXT(ABI_placeholder2, 88);
+BEFORE_CONTEXT(ibv_create_flow, 80);
+BEFORE_CONTEXT(ABI_placeholder1, 72);
+BEFORE_CONTEXT(open_qp, 64);
+BEFORE_CONTEXT(create_qp_ex, 56);
+BEFORE_CONTEXT(get_srq_num, 48);
+BEFORE_CONTEXT(create_srq_ex, 40);
+BEFORE_CONTEXT(open_xrcd, 32);
+BEFORE_CONTEXT(close_xrcd, 24);
+BEFORE_CONTEXT(_ABI_placeholder3, 16);
+BEFORE_CONTEXT(sz, 8);
 SIZE(ibv_device_attr, 232);
-SIZE(ibv_device_attr_ex, 400);
-SIZE(ibv_port_attr, 52);
+GROWS(ibv_device_attr_ex, 400);
+GROWS(ibv_port_attr, 52);
 AT(ibv_port_attr, state, 0);
 AT(ibv_port_attr, max_mtu, 4);
 AT(ibv_port_attr, active_mtu, 8);
@@ -148,7 +158,7 @@ AT(ibv_cq, mutex, 32);
 AT(ibv_cq, cond, 72);
 AT(ibv_cq, comp_events_completed, 120);
 AT(ibv_cq, async_events_completed, 124);
-SIZE(ibv_cq_ex, 288);
+GROWS(ibv_cq_ex, 288);
 AT(ibv_cq_ex, comp_mask, 128);
 AT(ibv_cq_ex, status, 132);
 AT(ibv_cq_ex, wr_id, 136);
@@ -184,7 +194,7 @@ AT(ibv_qp, qp_type, 60);
 AT(ibv_qp, mutex, 64);
 AT(ibv_qp, cond, 104);
 AT(ibv_qp, events_completed, 152);
-SIZE(ibv_qp_ex, 352);
+GROWS(ibv_qp_ex, 352);
 AT(ibv_qp_ex, comp_mask, 160);
 AT(ibv_qp_ex, wr_id, 168);
 AT(ibv_qp_ex, wr_flags, 176);
@@ -241,10 +251,10 @@ SIZE(ibv_recv_wr, 32);
 SIZE(ibv_sge, 16);
 SIZE(ibv_qp_attr, 144);
 SIZE(ibv_qp_init_attr, 64);
-SIZE(ibv_qp_init_attr_ex, 136);
+GROWS(ibv_qp_init_attr_ex, 136);
 SIZE(ibv_srq_init_attr, 24);
-SIZE(ibv_srq_init_attr_ex, 64);
-SIZE(ibv_cq_init_attr_ex, 56);
+GROWS(ibv_srq_init_attr_ex, 64);
+GROWS(ibv_cq_init_attr_ex, 56);
 SIZE(ibv_gid_entry, 32);
 SIZE(ibv_ece, 12);
 SIZE(ibv_wq, 152);
