@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What the libraries export: the names, version nodes and chain of nodes that programs built for
-# rdma-core 44 are bound to. The *.symbols files list them; they lack the twins at IBVERBS_1.0 of
-# functions that also exist at a later node, which no program of the last decade uses.
+# What the libraries export: the names, version nodes and chain of nodes that programs and providers
+# of rdma-core 33 to 65 are bound to. LIBRARY.symbols lists what is public, LIBRARY-N.symbols all that
+# rdma-core N exports. We lack the twins at IBVERBS_1.0 of functions that also exist at a later node,
+# which no program of the last decade uses.
 
 set -u
 export LC_ALL=C
@@ -43,9 +44,30 @@ check()
     [ -z "$found" ] || fail "$lib: nodes differ, < wanted:"$'\n'"$found"
 }
 
+# release FILE: what a release exports, without the twins.
+release()
+{
+    awk -F@ 'NR == FNR { at[$1, $2]; next } $2 != "IBVERBS_1.0" || !(($1, "IBVERBS_1.1") in at)' \
+        "$1" "$1"
+}
+
+# whole NAME LIBRARY: all that each release exports is there, and nothing public that none has.
+whole()
+{
+    local name=$1 lib=$2 n found
+    for n in 33 44 56; do
+        found=$(release "$here/$name-$n.symbols" | comm -23 - <(exported "$lib"))
+        [ -z "$found" ] || fail "$lib lacks of rdma-core $n:"$'\n'"$found"
+    done
+    found=$(grep -v '@ANYWARP_1\.0$' "$here/$name.symbols" |
+        comm -23 - <(sort -u "$here/$name"-*.symbols))
+    [ -z "$found" ] || fail "$name.symbols has what no release has:"$'\n'"$found"
+}
+
 here=$SRCDIR/tests/abi
 verbs=$BUILDDIR/.libs/libibverbs.so.1
 cm=$BUILDDIR/.libs/librdmacm.so.1
+providers='33 34 57 59 64 65'
 
 check "$verbs" libibverbs.so.1 "$here/libibverbs.symbols" \
 'IBVERBS_1.0
@@ -60,19 +82,31 @@ IBVERBS_1.11 <- IBVERBS_1.10
 IBVERBS_1.12 <- IBVERBS_1.11
 IBVERBS_1.13 <- IBVERBS_1.12
 IBVERBS_1.14 <- IBVERBS_1.13
+IBVERBS_PRIVATE_33
 IBVERBS_PRIVATE_34
+IBVERBS_PRIVATE_57
+IBVERBS_PRIVATE_59
+IBVERBS_PRIVATE_64
+IBVERBS_PRIVATE_65
 ANYWARP_1.0
-ANYWARP_PRIVATE_1' '^iw_(cm|eventfd)_[a-z_]*@ANYWARP_PRIVATE_1$'
+ANYWARP_PRIVATE_1' '^iw_(cm|eventfd)_[a-z_]*@ANYWARP_PRIVATE_1$|@IBVERBS_PRIVATE_'
 
 exported "$verbs" | grep -q '^iw_cm_connect@ANYWARP_PRIVATE_1$' ||
     fail "$verbs: librdmacm's door is not exported"
 
-# Providers look at this one as data. Clang's address sanitizer makes it larger.
-size=1
-readelf -W --dyn-syms "$verbs" | grep -q ' __asan_' && size='[0-9]+'
-readelf -W --dyn-syms "$verbs" |
-    grep -qE " $size OBJECT .* verbs_allow_disassociate_destroy@@IBVERBS_PRIVATE_34\$" ||
-    fail "$verbs: verbs_allow_disassociate_destroy is not an object of one byte"
+# Each node for providers has the names of all of them.
+union=$(cat "$here"/libibverbs-*.symbols | sed -n 's/@IBVERBS_PRIVATE_.*//p' |
+    grep -v '^verbs_register_driver_' | sort -u)
+[ "$(wc -l <<<"$union")" -ge 90 ] || fail 'the lists have too few names of providers'
+for n in $providers; do
+    found=$(diff <(sort <<<"$union"$'\n'verbs_register_driver_"$n") \
+        <(exported "$verbs" | sed -n "s/@IBVERBS_PRIVATE_$n\$//p" | sort))
+    [ -z "$found" ] || fail "IBVERBS_PRIVATE_$n: < missing, > not expected:"$'\n'"$found"
+    # Providers look at this one as data.
+    readelf -W --dyn-syms "$verbs" |
+        grep -qE " 1 OBJECT .* verbs_allow_disassociate_destroy@+IBVERBS_PRIVATE_$n\$" ||
+        fail "$verbs: verbs_allow_disassociate_destroy@IBVERBS_PRIVATE_$n is not one byte"
+done
 
 check "$cm" librdmacm.so.1 "$here/librdmacm.symbols" \
 'RDMACM_1.0
@@ -80,12 +114,7 @@ RDMACM_1.1 <- RDMACM_1.0
 RDMACM_1.2 <- RDMACM_1.1
 RDMACM_1.3 <- RDMACM_1.2'
 
-# The lists themselves: every name is one that the installed rdma-core exports too, or our own.
-for name in libibverbs librdmacm; do
-    real=$(ldconfig -p | awk -v n="$name.so.1" '$1 == n { print $NF; exit }')
-    exported "${real:-/dev/null}" 2>/dev/null | grep -qE '@(IBVERBS_PRIVATE_34|RDMACM_1.3)$' || continue
-    found=$(grep -v '@ANYWARP_1\.0$' "$here/$name.symbols" | comm -23 - <(exported "$real"))
-    [ -z "$found" ] || fail "$name.symbols has what $real has not:"$'\n'"$found"
-done
+whole libibverbs "$verbs"
+whole librdmacm "$cm"
 
 [ $failures = 0 ]

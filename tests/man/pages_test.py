@@ -31,12 +31,18 @@ def read(path):
 
 
 def exported():
-    """The names in the maps, but for the node that our two libraries have between them."""
+    """The names in the maps, but for the node that our two libraries have between them, and those
+    that providers ask for."""
+    nodes = []
     for path in ("src/iwarp/verbs/libibverbs.map", "src/cma/librdmacm.map"):
         text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
         for node, body in re.findall(r"(\w+(?:\.\d+)?) \{(.*?)\}", text, flags=re.S):
-            if node != "ANYWARP_PRIVATE_1":
+            if node.startswith("IBVERBS_PRIVATE_"):
+                nodes.append(node.rsplit("_", 1)[1])
+            elif node != "ANYWARP_PRIVATE_1":
                 yield from re.findall(r"^\s+(\w+);", body, flags=re.M)
+    yield from re.findall(r"^(\w+)", read("src/iwarp/verbs/private.names"), flags=re.M)
+    yield from (f"verbs_register_driver_{node}" for node in nodes)
 
 
 def inlines():

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The library as a program sees it: opening, queries, and what is refused, with its errno. */
+#include "verbs/private.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -15,15 +17,10 @@
 #include <infiniband/verbs.h>
 
 /* Exported for providers and old programs only: no header has them. */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned index,
-                       unsigned *type);
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
-int ibv_cmd_create_qp(void *, void *);
-void verbs_register_driver_34(const void *ops);
-void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...);
 
 static struct ibv_context *ctx;
 
@@ -138,7 +135,7 @@ static void test_gids(void **state)
         assert_int_equal(ibv_query_gid_ex(ctx, 1, (uint32_t)i, &e, 0), 0);
         assert_memory_equal(&gid, &e.gid, sizeof(gid));
         type = 7;
-        assert_int_equal(ibv_query_gid_type(ctx, 1, (unsigned)i, &type), 0);
+        assert_int_equal(private_query_gid_type(ctx, 1, (unsigned)i, &type), 0);
         assert_int_equal(type, 0);
     }
     static const struct {
@@ -152,7 +149,7 @@ static void test_gids(void **state)
         assert_int_equal(ibv_query_gid_ex(ctx, bad[i].port, (uint32_t)bad[i].index, &e, 0), EINVAL);
         errno = 0;
         assert_int_equal(
-            ibv_query_gid_type(ctx, (uint8_t)bad[i].port, (unsigned)bad[i].index, &type), -1);
+            private_query_gid_type(ctx, (uint8_t)bad[i].port, (unsigned)bad[i].index, &type), -1);
         assert_int_equal(errno, EINVAL);
     }
     assert_int_equal(ibv_query_gid_ex(ctx, 1, 0, &e, 1), EINVAL);
@@ -313,9 +310,9 @@ static void test_helpers(void **state)
     assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
     assert_int_equal(ibv_dontfork_range(buf, sizeof(buf)), 0);
     assert_int_equal(ibv_dofork_range(buf, sizeof(buf)), 0);
-    assert_int_equal(ibv_cmd_create_qp(NULL, NULL), EOPNOTSUPP);
-    verbs_register_driver_34(NULL);
-    __verbs_log(verbs_get_ctx(ctx), 4, "%s %d\n", "nobody reads this", 1);
+    assert_int_equal(private_refuse(), EOPNOTSUPP);
+    private_nothing();
+    private_log(verbs_get_ctx(ctx), 4, "%s %d\n", "nobody reads this", 1);
 
     assert_string_equal(ibv_get_sysfs_path(), "/some/sys"); /* main() set it with slashes */
     assert_non_null(mkdtemp(dir));

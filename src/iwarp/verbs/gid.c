@@ -63,17 +63,6 @@ VERBS_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
     return (ssize_t)n;
 }
 
-/** For providers and ibv_devinfo: the type of a GID as sysfs tells it, here always 0 for IB. */
-VERBS_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned index,
-                                    unsigned *type)
-{
-    struct ibv_gid_entry e;
-    if (!type || query(context, port_num, index, &e))
-        return minus_errno(EINVAL);
-    *type = 0;
-    return 0;
-}
-
 VERBS_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
                                 __be16 *pkey)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of values, word for word those that programs and their users know. */
 #include "verbs/export.h"
+#include "verbs/private.h"
 
 #define PICK(table, i)                                                                             \
     ((size_t)(i) < sizeof(table) / sizeof((table)[0]) && (table)[i] ? (table)[i] : "unknown")
@@ -88,4 +89,25 @@ VERBS_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
         [IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
     };
     return PICK(name, status);
+}
+
+const char *private_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+    static const char *const name[] = {
+        [IBV_WR_RDMA_WRITE] = "rdma-write",
+        [IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+        [IBV_WR_SEND] = "send",
+        [IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+        [IBV_WR_RDMA_READ] = "rdma-read",
+        [IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+        [IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+        [IBV_WR_LOCAL_INV] = "local-inv",
+        [IBV_WR_BIND_MW] = "bind-mw",
+        [IBV_WR_SEND_WITH_INV] = "send-with-inv",
+        [IBV_WR_TSO] = "tso",
+        [IBV_WR_DRIVER1] = "driver1",
+        [14] = "flush", /* not in every verbs.h */
+        [IBV_WR_ATOMIC_WRITE] = "atomic-write",
+    };
+    return PICK(name, opcode);
 }
