@@ -54,7 +54,11 @@ enum rdma_cm_event_type {
     RDMA_CM_EVENT_MULTICAST_JOIN,
     RDMA_CM_EVENT_MULTICAST_ERROR,
     RDMA_CM_EVENT_ADDR_CHANGE,
-    RDMA_CM_EVENT_TIMEWAIT_EXIT /* never on iWARP */
+    RDMA_CM_EVENT_TIMEWAIT_EXIT, /* never on iWARP */
+    RDMA_CM_EVENT_ADDRINFO_RESOLVED,
+    RDMA_CM_EVENT_ADDRINFO_ERROR,
+    RDMA_CM_EVENT_USER,    /* of rdma_write_cm_event() */
+    RDMA_CM_EVENT_INTERNAL /* never seen */
 };
 
 /* ---- Port spaces ---- */
@@ -169,6 +173,7 @@ struct rdma_cm_event {
     union {
         struct rdma_conn_param conn; /* valid until the event is acknowledged */
         struct rdma_ud_param ud;
+        uint64_t arg; /* of RDMA_CM_EVENT_USER */
     } param;
 };
 
@@ -178,6 +183,8 @@ struct rdma_cm_event {
 #define RAI_NUMERICHOST 0x00000002 /* node is an address, do not look it up */
 #define RAI_NOROUTE     0x00000004
 #define RAI_FAMILY      0x00000008 /* ai_family of the hints counts */
+#define RAI_SA          0x00000010 /* ask InfiniBand's subnet administrator: none on iWARP */
+#define RAI_DNS         0x00000020 /* rdma_resolve_addrinfo(): the resolver, as without it */
 
 struct rdma_addrinfo {
     int ai_flags;
@@ -237,6 +244,17 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 
 /** Gives an event back, exactly once; it and its private data are gone. -1, EINVAL for NULL. */
 int rdma_ack_cm_event(struct rdma_cm_event *event);
+
+/**
+ * Queues an event of the program's own on the channel of @p id, for rdma_get_cm_event(): a thread
+ * that waits there wakes up.
+ * @param event   RDMA_CM_EVENT_USER
+ * @param status  for the event's status
+ * @param arg     for its param.arg
+ * @return -1 and errno: EINVAL (another event, a synchronous id, an id without a channel), ENOMEM
+ */
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
+                        uint64_t arg);
 
 /** The name of an event, "UNKNOWN EVENT" for what is none. Never NULL. */
 const char *rdma_event_str(enum rdma_cm_event_type event);
@@ -344,8 +362,20 @@ static inline struct sockaddr *rdma_get_peer_addr(struct rdma_cm_id *id)
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
                      struct rdma_addrinfo **res);
 
-/** Frees a result of rdma_getaddrinfo(); NULL is fine. */
+/** Frees a result of rdma_getaddrinfo() or rdma_query_addrinfo(); NULL is fine. */
 void rdma_freeaddrinfo(struct rdma_addrinfo *res);
+
+/**
+ * rdma_getaddrinfo() without waiting: ADDRINFO_RESOLVED or ADDRINFO_ERROR tells of its end, the
+ * latter with a negative errno as its status. A synchronous id waits for it. One at a time.
+ * @return -1 and errno: EINVAL (as rdma_getaddrinfo(); RAI_SA with RAI_DNS), EOPNOTSUPP (RAI_SA),
+ * EBUSY (one is in progress), EAGAIN (no thread for it), ENOMEM
+ */
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
+                          const struct rdma_addrinfo *hints);
+
+/** Hands over what was found, once, for rdma_freeaddrinfo(). -1 and ENODATA if there is nothing. */
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 
 /* ---- Queue pairs ---- */
 

@@ -87,6 +87,8 @@ struct cma_id {
     struct list port;  /* in the port space */
     struct cma_host_id host;
     struct sockaddr_storage bound;
+    struct cma_lookup *lookup;   /* in progress (lookup.c), or NULL */
+    struct rdma_addrinfo *found; /* by the last one, until the program asks for it */
     int backlog, waiting; /* listener: requests that may wait, and do */
     uint32_t taken, acked;
     pthread_cond_t all_acked;
@@ -295,6 +297,11 @@ int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 
 /** Moves an id on with a ROUTE_RESOLVED. Lock held. @return 0 or a negative errno */
 int cma_route_resolved_locked(struct cma_id *id);
+
+/* lookup.c */
+
+/** Nobody wants the answer of a lookup any more; no event about one is queued afterwards. */
+void cma_lookup_end(struct cma_id *id);
 
 /* port.c */
 

@@ -186,6 +186,34 @@ int rdma_ack_cm_event(struct rdma_cm_event *pub)
     return 0;
 }
 
+/* A synchronous id has no channel that its program knows, and would take the event for an answer.
+ */
+int rdma_write_cm_event(struct rdma_cm_id *pub, enum rdma_cm_event_type type, int status,
+                        uint64_t arg)
+{
+    if (!pub)
+        return cma_no_handle();
+    struct cma_id *id = cma_id(pub);
+    if (type != RDMA_CM_EVENT_USER || id->sync)
+        return cma_fail(EINVAL);
+    struct cma_event *event = cma_event_create(id, type);
+    if (!event)
+        return cma_fail(ENOMEM);
+    event->pub.status = status;
+    event->pub.param.arg = arg;
+
+    lock_get(&id->lock);
+    int r = cma_may(id, CMA_CALL_TELL);
+    if (r == 0) {
+        if (!cma_event_queue(event))
+            r = -EINVAL; /* it is on no channel */
+    } else {
+        free(event);
+    }
+    lock_put(&id->lock);
+    return cma_result(r);
+}
+
 void cma_event_adopt(struct rdma_cm_event *pub)
 {
     struct cma_event *event = container_of(pub, struct cma_event, pub);
@@ -203,14 +231,26 @@ const char *rdma_event_str(enum rdma_cm_event_type type)
 {
 #define NAME(event) [event] = #event
     static const char *const names[] = {
-        NAME(RDMA_CM_EVENT_ADDR_RESOLVED),   NAME(RDMA_CM_EVENT_ADDR_ERROR),
-        NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),  NAME(RDMA_CM_EVENT_ROUTE_ERROR),
-        NAME(RDMA_CM_EVENT_CONNECT_REQUEST), NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
-        NAME(RDMA_CM_EVENT_CONNECT_ERROR),   NAME(RDMA_CM_EVENT_UNREACHABLE),
-        NAME(RDMA_CM_EVENT_REJECTED),        NAME(RDMA_CM_EVENT_ESTABLISHED),
-        NAME(RDMA_CM_EVENT_DISCONNECTED),    NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
-        NAME(RDMA_CM_EVENT_MULTICAST_JOIN),  NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
-        NAME(RDMA_CM_EVENT_ADDR_CHANGE),     NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+        NAME(RDMA_CM_EVENT_ADDR_RESOLVED),
+        NAME(RDMA_CM_EVENT_ADDR_ERROR),
+        NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),
+        NAME(RDMA_CM_EVENT_ROUTE_ERROR),
+        NAME(RDMA_CM_EVENT_CONNECT_REQUEST),
+        NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
+        NAME(RDMA_CM_EVENT_CONNECT_ERROR),
+        NAME(RDMA_CM_EVENT_UNREACHABLE),
+        NAME(RDMA_CM_EVENT_REJECTED),
+        NAME(RDMA_CM_EVENT_ESTABLISHED),
+        NAME(RDMA_CM_EVENT_DISCONNECTED),
+        NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
+        NAME(RDMA_CM_EVENT_MULTICAST_JOIN),
+        NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
+        NAME(RDMA_CM_EVENT_ADDR_CHANGE),
+        NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+        NAME(RDMA_CM_EVENT_ADDRINFO_RESOLVED),
+        NAME(RDMA_CM_EVENT_ADDRINFO_ERROR),
+        NAME(RDMA_CM_EVENT_USER),
+        NAME(RDMA_CM_EVENT_INTERNAL),
     };
 #undef NAME
     unsigned index = (unsigned)type;

@@ -117,6 +117,7 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
     iw_cm_destroy(id->cm);
     id->cm = NULL;
     cma_host_unwatch(id);
+    cma_lookup_end(id);
     cma_event_purge(id);
     if (id->sync)
         cma_drop_held_event(id);

@@ -38,6 +38,10 @@ REFUSE(int, rpoll, (struct pollfd * fds, nfds_t n, int timeout))
 REFUSE(int, rselect,
        (int n, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout))
 
+REFUSE(int, repoll_create, (int flags))
+REFUSE(int, repoll_ctl, (int epfd, int op, int fd, struct epoll_event *event))
+REFUSE(int, repoll_wait, (int epfd, struct epoll_event *events, int maxevents, int timeout))
+
 REFUSE(int, rsetsockopt, (int fd, int level, int name, const void *value, socklen_t len))
 REFUSE(int, rgetsockopt, (int fd, int level, int name, void *value, socklen_t *len))
 REFUSE(int, rfcntl, (int fd, int cmd, ...))

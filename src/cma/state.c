@@ -46,6 +46,7 @@ static const int next[CMA_CALL_END][CMA_STATE_END] = {
     ROW(INIT_QP_ATTR,    IDL, BND, ADR, RTE, LSN, REQ, CON,  no,  no,  no), /* needs a device */
     ROW(ESTABLISH,        no,  no,  no,  no,  no,  no, CON,  no,  no,  no), /* and established */
     ROW(NOTIFY,           no,  no,  no,  no,  no, REQ, CON, CLG, CLD,  no),
+    ROW(TELL,            IDL, BND, ADR, RTE, LSN, REQ, CON, CLG, CLD,  no),
     ROW(DESTROY,         DES, DES, DES, DES, DES, DES, DES, DES, DES,  no),
     ROW(ADDR_ERROR,       no,  no, BND, BND,  no,  no,  no,  no,  no,  no),
     ROW(ENDED,            no,  no,  no,  no,  no,  no, CLD, CLD, CLD,  no),

@@ -37,6 +37,7 @@
     X(INIT_QP_ATTR)                                                                                \
     X(ESTABLISH)                                                                                   \
     X(NOTIFY)                                                                                      \
+    X(TELL) /* rdma_resolve_addrinfo(), rdma_write_cm_event() */                                   \
     X(DESTROY)                                                                                     \
     X(ADDR_ERROR) /* ADDR_RESOLVED could not be delivered */                                       \
     X(ENDED)      /* the last event was taken: DISCONNECTED or a failure to connect */

@@ -55,7 +55,7 @@ release()
 whole()
 {
     local name=$1 lib=$2 n found
-    for n in 33 44 56; do
+    for n in 33 44 56 65; do
         found=$(release "$here/$name-$n.symbols" | comm -23 - <(exported "$lib"))
         [ -z "$found" ] || fail "$lib lacks of rdma-core $n:"$'\n'"$found"
     done
@@ -82,6 +82,10 @@ IBVERBS_1.11 <- IBVERBS_1.10
 IBVERBS_1.12 <- IBVERBS_1.11
 IBVERBS_1.13 <- IBVERBS_1.12
 IBVERBS_1.14 <- IBVERBS_1.13
+IBVERBS_1.15 <- IBVERBS_1.14
+IBVERBS_1.16 <- IBVERBS_1.15
+IBVERBS_1.17 <- IBVERBS_1.16
+IBVERBS_1.18 <- IBVERBS_1.17
 IBVERBS_PRIVATE_33
 IBVERBS_PRIVATE_34
 IBVERBS_PRIVATE_57
@@ -112,7 +116,9 @@ check "$cm" librdmacm.so.1 "$here/librdmacm.symbols" \
 'RDMACM_1.0
 RDMACM_1.1 <- RDMACM_1.0
 RDMACM_1.2 <- RDMACM_1.1
-RDMACM_1.3 <- RDMACM_1.2'
+RDMACM_1.3 <- RDMACM_1.2
+RDMACM_1.4 <- RDMACM_1.3
+RDMACM_1.5 <- RDMACM_1.4'
 
 whole libibverbs "$verbs"
 whole librdmacm "$cm"

@@ -413,7 +413,7 @@ static void thread_and_parent_domains(void **state)
     } rows[] = {
         {{.td = td}, EINVAL},
         {{.pd = parent}, EINVAL},
-        {{.pd = pd, .comp_mask = 4}, EINVAL},
+        {{.pd = pd, .comp_mask = 8}, EINVAL},
         {{.pd = pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS}, EOPNOTSUPP},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

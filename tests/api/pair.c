@@ -129,6 +129,8 @@ static void make_objects(struct side *s, const struct pair_conf *c)
         .send_ops_flags = SEND_OPS,
     };
     assert_int_equal(rdma_create_qp_ex(s->id, &attr), 0);
+    if (c->made)
+        c->made(s);
 }
 
 void side_open(struct side *s, const struct pair_conf *conf)

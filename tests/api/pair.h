@@ -48,6 +48,7 @@ struct pair_conf {
     /* The QP of b uses these, which the test made, and not b's own; NULL: its own. */
     struct ibv_cq *send_cq, *recv_cq;
     struct ibv_srq *srq;
+    void (*made)(struct side *s); /* called when its QP is made and not connected; or NULL */
     bool ex; /* CQs and QPs with their extended views: all of wc_flags and of send_ops */
 };
 

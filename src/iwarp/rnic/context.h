@@ -49,6 +49,9 @@ enum ibv_port_state iw_device_port_state(const struct iw_device *dev);
 /** @return 0 or EINVAL for a port that is not 1 */
 int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_port_attr *attr);
 
+/** Of its interface or the fastest of all, in 100 Mb/s; never 0. */
+uint64_t iw_device_port_speed(const struct iw_device *dev);
+
 /**
  * GID @p index: 0 is the MAC in six bytes and zeros, further ones are the addresses of the device's
  * interfaces, IPv4 as IPv4-mapped IPv6.

@@ -24,6 +24,7 @@
 #define MAX_GIDS      256
 #define LINK_UP       5 /* phys_state */
 #define LINK_DISABLED 3
+#define UNKNOWN_SPEED 25 /* 2.5 Gb/s: the width and speed that ibv_query_port() tells then */
 
 /* No vendor's: an OUI with the bit for local use, then "aw". Programs take 0 for unknown. */
 #define VENDOR_ID 0x026177
@@ -239,6 +240,12 @@ int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_p
         .link_layer = IBV_LINK_LAYER_ETHERNET,
     };
     return 0;
+}
+
+uint64_t iw_device_port_speed(const struct iw_device *dev)
+{
+    unsigned mbps = iw_netif_mbps(dev->interface);
+    return mbps ? (mbps + 99) / 100 : UNKNOWN_SPEED;
 }
 
 /* ---- GIDs ---- */

@@ -4,6 +4,7 @@
 
 #include "rnic/cm.h"
 #include "rnic/context.h"
+#include "rnic/counter.h"
 #include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
@@ -257,5 +258,6 @@ void iw_qp_free(struct iw_qp *qp)
     if (qp->rq->srq)
         atomic_fetch_sub(&qp->rq->srq->users, 1);
     iw_stats_qp_release(qp->stats);
+    iw_qp_count_end(qp);
     release(qp);
 }

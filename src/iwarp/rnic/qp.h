@@ -212,6 +212,9 @@ enum iw_qp_news {
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
 };
 
+/** Its completion counters; see counter.h. */
+struct iw_counters;
+
 /** A segment of an early message, kept until a receive is posted (design: late receives). */
 struct iw_held;
 
@@ -313,11 +316,14 @@ struct iw_qp {
     bool fin_seen;         /* the peer's FIN is read, and waits behind held Sends */
     bool silent;           /* no FPDU came in yet, and the CM wants to know of the first; changed
                               under rx_lock and sq_lock */
+    bool rtr_first;        /* the first FPDU is one of connection set-up; constant */
     bool work;             /* reception made something ready to complete or send */
     struct iw_wakes wakes; /* of this stretch with rx_lock */
 
     struct lock build_lock;     /* of the extended view, while work requests are being built */
     struct iw_builder *builder; /* verbs/qp_ex.c; NULL: the QP has no such view */
+
+    _Atomic(struct iw_counters *) counters; /* NULL: none; set under sq_lock, once */
 
     atomic_uint pins;           /* threads that came through the CM, or look; destroy waits */
     unsigned async_events_read; /* by the program; under the context's lock */

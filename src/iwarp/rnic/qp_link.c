@@ -113,6 +113,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         announce(qp, l);
         qp->tx_hold = l->hold;
         qp->silent = l->responder;
+        qp->rtr_first = l->responder && a->rtr == MPA_RTR_WRITE;
         qp->rtr = l->rtr;
         qp->close = IWC_CLOSE_OPEN;
         qp->linked = qp->was_linked = true;

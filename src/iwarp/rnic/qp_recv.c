@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rnic/qp_recv.h"
 
+#include "rnic/counter.h"
 #include "rnic/place.h"
 #include "rnic/qp_explain.h"
 #include "rnic/qp_fail.h"
@@ -19,6 +20,7 @@ static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, 
     cqe.wc.qp_num = qp->pub.qp_num;
     cqe.slots = qp->rq->slots; /* held since the receive was taken */
     qp->recv.taken = false;
+    iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, wc->status, wc->byte_len);
     iw_cq_add(qp->recv_cq, &cqe, w);
 }
 

@@ -3,6 +3,7 @@
 #include "rnic/qp_rx.h"
 
 #include "common/sys.h"
+#include "rnic/counter.h"
 #include "rnic/order.h"
 #include "rnic/place.h"
 #include "rnic/pool.h"
@@ -62,6 +63,8 @@ static int on_write(void *up, const struct ddp_seg *seg)
         return err;
     qp->writing += seg->len;
     if (seg->last) {
+        if (!qp->rtr_first || qp->rx.fpdus)
+            iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE, false, qp->writing);
         qp->written = qp->writing;
         qp->writing = 0;
     }

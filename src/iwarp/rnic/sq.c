@@ -4,6 +4,7 @@
 
 #include "common/usdt.h"
 #include "rnic/cork.h"
+#include "rnic/counter.h"
 #include "rnic/mw.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
@@ -380,9 +381,27 @@ int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *b
 
 /* ---- completion ---- */
 
+static void count(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_wc_status status)
+{
+    switch (iw_sq_wc_opcode(e)) {
+    case IBV_WC_SEND:
+        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_SEND, status, e->len);
+        break;
+    case IBV_WC_RDMA_WRITE:
+        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE, status, e->len);
+        break;
+    case IBV_WC_RDMA_READ:
+        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ, status, e->len);
+        break;
+    default: /* atomics, windows, keys: no counter asks for them */
+        break;
+    }
+}
+
 static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_wc_status status,
                             struct iw_wakes *w)
 {
+    count(qp, e, status);
     if (status == IBV_WC_SUCCESS && !(e->flags & IBV_SEND_SIGNALED))
         return;
     struct iw_cqe cqe = {

@@ -5,8 +5,9 @@
  * whose size its callers tell, only grow. LP64 with the mutex and condition variable of x86-64;
  * elsewhere offsets behind a mutex differ.
  */
+#include "rnic/later.h"
+
 #include <infiniband/sa.h>
-#include <infiniband/verbs.h>
 #include <stddef.h>
 
 #if defined(__x86_64__) && defined(__LP64__)
@@ -259,6 +260,29 @@ SIZE(ibv_gid_entry, 32);
 SIZE(ibv_ece, 12);
 SIZE(ibv_wq, 152);
 SIZE(ibv_sa_path_rec, 64);
+GROWS(ibv_mr_init_attr, 64);
+AT(ibv_mr_init_attr, length, 0);
+AT(ibv_mr_init_attr, access, 8);
+AT(ibv_mr_init_attr, comp_mask, 16);
+AT(ibv_mr_init_attr, iova, 24);
+AT(ibv_mr_init_attr, addr, 32);
+AT(ibv_mr_init_attr, fd, 40);
+AT(ibv_mr_init_attr, fd_offset, 48);
+AT(ibv_mr_init_attr, dmah, 56);
+SIZE(ibv_comp_cntr, 16);
+AT(ibv_comp_cntr, context, 0);
+AT(ibv_comp_cntr, handle, 8);
+GROWS(ibv_comp_cntr_caps, 16);
+AT(ibv_comp_cntr_caps, max_value, 0);
+AT(ibv_comp_cntr_caps, max_counters, 8);
+AT(ibv_comp_cntr_caps, supported_qp_attach_ops, 12);
+GROWS(ibv_comp_cntr_init_attr, 12);
+AT(ibv_comp_cntr_init_attr, comp_mask, 0);
+AT(ibv_comp_cntr_init_attr, type, 4);
+AT(ibv_comp_cntr_init_attr, flags, 8);
+GROWS(ibv_qp_attach_comp_cntr_attr, 8);
+AT(ibv_qp_attach_comp_cntr_attr, comp_mask, 0);
+AT(ibv_qp_attach_comp_cntr_attr, op_mask, 4);
 /* clang-format on */
 
 #endif

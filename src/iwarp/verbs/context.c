@@ -3,6 +3,7 @@
  * The op slots of a context. No slot is empty: some of the inlines that call them do not look. What
  * this device does not do returns EOPNOTSUPP, or NULL with that errno.
  */
+#include "rnic/later.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -81,6 +82,18 @@ static void no_placeholder(void)
 }
 
 static const struct verbs_context slots = {
+#ifdef HAVE_IBV_BUF
+    .free_buf = ibv_free_buf,
+    .alloc_buf = ibv_alloc_buf,
+#endif
+#ifdef HAVE_DM_EXPORT_DMABUF_FD
+    .dm_export_dmabuf_fd = ibv_dm_export_dmabuf_fd,
+#endif
+#ifdef HAVE_IBV_MR_INIT_ATTR
+    .reg_mr_ex = ibv_reg_mr_ex,
+    .dealloc_dmah = ibv_dealloc_dmah,
+    .alloc_dmah = ibv_alloc_dmah,
+#endif
     .query_port = op_query_port,
     .advise_mr = op_advise_mr,
     .alloc_null_mr = op_alloc_null_mr,

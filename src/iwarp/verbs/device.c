@@ -2,6 +2,7 @@
 /* Devices, contexts, and what they say of themselves. */
 #include "rnic/context.h"
 #include "rnic/iwcm.h"
+#include "rnic/later.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -96,6 +97,15 @@ int op_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
         return r;
     memset(attr, 0, attr_len);
     memcpy(attr, &full, attr_len < sizeof(full) ? attr_len : sizeof(full));
+    return 0;
+}
+
+VERBS_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
+                                      uint64_t *port_speed)
+{
+    if (!context || !port_speed || port_num != 1)
+        return EINVAL;
+    *port_speed = iw_device_port_speed(iw_device(context->device));
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "rnic/td.h"
 
 #include "rnic/context.h"
+#include "rnic/later.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -30,12 +31,16 @@ int op_dealloc_td(struct ibv_td *td)
     return 0;
 }
 
-/* Allocators would never be called: nothing here lives in memory that a program could choose. */
+/*
+ * Allocators would never be called: nothing here lives in memory that a program could choose. What
+ * allows memory that is not protected from the host is no demand for it.
+ */
 struct ibv_pd *op_alloc_parent_domain(struct ibv_context *context,
                                       struct ibv_parent_domain_init_attr *attr)
 {
     const uint32_t known =
-        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;
     if (!attr || !attr->pd || (attr->comp_mask & ~known) ||
         iw_pd(attr->pd)->root != iw_pd(attr->pd))
         return null_errno(EINVAL);
