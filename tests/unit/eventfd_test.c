@@ -53,7 +53,7 @@ static void follows_o_nonblock(void **state)
 /*
  * ---- numbers of descriptors ----
  *
- * Limits are the process's, and looked at once: in children, before the parent makes a descriptor.
+ * Limits are the process's: in children.
  */
 
 static int with_limit(rlim_t soft, rlim_t hard)
@@ -62,12 +62,40 @@ static int with_limit(rlim_t soft, rlim_t hard)
     return setrlimit(RLIMIT_NOFILE, &lim) ? -1000 : iw_eventfd_create();
 }
 
+static rlim_t soft_limit(void)
+{
+    struct rlimit lim;
+    getrlimit(RLIMIT_NOFILE, &lim);
+    return lim.rlim_cur;
+}
+
 static int limit_allows(void)
 {
     int fd = with_limit(256, 4096);
-    struct rlimit lim;
-    getrlimit(RLIMIT_NOFILE, &lim);
-    return !(fd >= 1024 && fcntl(fd, F_GETFD) == FD_CLOEXEC && lim.rlim_cur == 4096);
+    return !(fd >= 1024 && fcntl(fd, F_GETFD) == FD_CLOEXEC && soft_limit() == 2048);
+}
+
+/** The limit grows with what is needed, and no further. */
+static int limit_grows(void)
+{
+    int fd = with_limit(1500, 4096);
+    if (fd < 1024 || soft_limit() != 1500)
+        return 1;
+    for (int i = 1; i < 1500; i++)
+        if (iw_eventfd_create() < 1024)
+            return 2;
+    return soft_limit() != 3000;
+}
+
+/** The program has taken all numbers below the soft limit. */
+static int none_below(void)
+{
+    struct rlimit lim = {64, 4096};
+    if (setrlimit(RLIMIT_NOFILE, &lim))
+        return 1;
+    while (dup(0) >= 0)
+        ;
+    return !(iw_eventfd_create() >= 1024 && soft_limit() == 2048);
 }
 
 static int limit_forbids(void)
@@ -83,7 +111,8 @@ static int none_left(void)
 
 static void numbers(void **state)
 {
-    static int (*const bodies[])(void) = {limit_allows, limit_forbids, none_left};
+    static int (*const bodies[])(void) = {limit_allows, limit_grows, none_below, limit_forbids,
+                                          none_left};
     (void)state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
         int status;

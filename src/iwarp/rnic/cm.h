@@ -248,8 +248,6 @@ enum iw_cm_delivery iw_cm_delivery_locked(struct iw_cm *cm);
 
 /** A TCP socket with our options. @return descriptor above 1023 if possible, or negative errno */
 int iw_cm_socket(int family, const struct iw_cm *cm);
-/** Moves a descriptor above 1023, where select() of the program has no use for it. */
-int iw_cm_fd_high(int fd);
 /** A fresh socket in place of the present one, which stays if that fails. The caller owns the
  * state. @return 0 or a negative errno */
 int iw_cm_rebind(struct iw_cm *cm, bool other_port);

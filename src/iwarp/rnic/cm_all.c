@@ -3,6 +3,7 @@
 #include "rnic/cm.h"
 
 #include "common/sys.h"
+#include "rnic/fd.h"
 #include "rnic/log.h"
 #include "rnic/qp_link.h"
 
@@ -159,7 +160,7 @@ static void watch_parent(void)
     int fd = (int)sys_pidfd_open(parent_pid);
     pid_t now = getppid(); /* 0: in a namespace that we do not see */
     if (fd >= 0)
-        fd = iw_cm_fd_high(fd);
+        fd = iw_fd_high(fd);
     if (now != 0 && now != parent_pid)
         resume_all();
     else if (fd >= 0 && now == parent_pid && !iw_source_add(&parent, fd, EPOLLIN, parent_ended)) {

@@ -5,6 +5,7 @@
 #include "common/sys.h"
 #include "rnic/conf.h"
 #include "rnic/context.h"
+#include "rnic/fd.h"
 #include "rnic/log.h"
 #include "rnic/pcap.h"
 #include "rnic/qp.h"
@@ -123,7 +124,10 @@ void iw_cm_request_expired(struct iw_cm *cm)
 static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
 {
     assert_held(&in_order);
-    long fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    long fd;
+    do
+        fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    while (fd == -EMFILE && iw_fd_more());
     if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
         iw_log(IW_LOG_WARN, "listener pauses: no descriptor or memory for a new connection");
         iw_source_want(&listener->source, 0);
@@ -155,7 +159,7 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
     iw_cm_get(listener);
     cm->listener = listener;
     cm->state = IW_CM_S_WAIT_REQUEST;
-    cm->fd = iw_cm_fd_high((int)fd);
+    cm->fd = iw_fd_high((int)fd);
     cm->nego = nego;
     cm->tos = listener->tos;
     cm->tos_set = listener->tos_set;

@@ -4,14 +4,14 @@
 #include "common/sys.h"
 #include "rnic/conf.h"
 #include "rnic/ephemeral.h"
+#include "rnic/fd.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
-#define FD_MIN          1024 /* programs that use select() keep the numbers below */
-#define KEEP_IDLE_S     60   /* a silent peer is asked after this long */
+#define KEEP_IDLE_S     60 /* a silent peer is asked after this long */
 #define KEEP_INTERVAL_S 10
 #define KEEP_COUNT      6
 #define USER_TIMEOUT_MS 60000 /* unacknowledged data this old: the peer is dead */
@@ -22,22 +22,16 @@ static void set_int(int fd, int level, int name, int value)
     sys_setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-int iw_cm_fd_high(int fd)
-{
-    long high = sys_fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
-    if (high < 0)
-        return fd;
-    sys_close(fd);
-    return (int)high;
-}
-
 int iw_cm_socket(int family, const struct iw_cm *cm)
 {
     const struct iw_conf *conf = iw_conf();
-    long fd = sys_socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    long fd;
+    do
+        fd = sys_socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    while (fd == -EMFILE && iw_fd_more());
     if (fd < 0)
         return (int)fd;
-    fd = iw_cm_fd_high((int)fd);
+    fd = iw_fd_high((int)fd);
     set_int((int)fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (family == AF_INET6)
         set_int((int)fd, IPPROTO_IPV6, IPV6_V6ONLY, cm->afonly);

@@ -3,7 +3,7 @@
 
 #include "common/lock.h"
 #include "common/sys.h"
-#include "rnic/cm.h"
+#include "rnic/fd.h"
 #include "rnic/iwcm.h"
 #include "rnic/log.h"
 
@@ -219,7 +219,7 @@ static int engine_make_locked(void)
     for (int i = 0; i < 5; i++) {
         r = fds[i] < 0 ? (int)-fds[i] : r;
         if (fds[i] >= 0 && i != 2) /* an eventfd is where it belongs */
-            fds[i] = iw_cm_fd_high((int)fds[i]);
+            fds[i] = iw_fd_high((int)fds[i]);
     }
     iw_engine.sockets = (int)fds[0];
     iw_engine.wait_set = (int)fds[1];

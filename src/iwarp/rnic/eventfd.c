@@ -2,14 +2,12 @@
 #include "rnic/iwcm.h"
 
 #include "common/sys.h"
+#include "rnic/fd.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-
-#define FIRST_FD 1024 /* programs that use select() keep the descriptors below */
 
 /* What stands under each descriptor number, so that fork() finds what is ours. */
 #define CHUNK  1024
@@ -52,27 +50,15 @@ static int keep(int fd)
     return 0;
 }
 
-static void raise_limit(void)
-{
-    struct rlimit lim;
-    if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
-        lim.rlim_cur = lim.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &lim);
-    }
-}
-
 int iw_eventfd_create(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, raise_limit);
-    int low = (int)sys_eventfd(0, 0);
-    if (low < 0)
-        return low;
-    int fd = (int)sys_fcntl(low, F_DUPFD_CLOEXEC, FIRST_FD);
+    int fd;
+    do
+        fd = (int)sys_eventfd(0, 0);
+    while (fd == -EMFILE && iw_fd_more());
     if (fd < 0)
-        fd = low;
-    else
-        sys_close(low);
+        return fd;
+    fd = iw_fd_high(fd);
     int r = keep(fd);
     if (r)
         sys_close(fd);

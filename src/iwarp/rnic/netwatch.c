@@ -5,6 +5,7 @@
 #include "common/sys.h"
 #include "rnic/cm.h"
 #include "rnic/engine.h"
+#include "rnic/fd.h"
 #include "rnic/log.h"
 
 #include <linux/netlink.h>
@@ -65,7 +66,7 @@ static int subscribe(void)
     int fd = (int)sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
     if (fd < 0)
         return fd;
-    fd = iw_cm_fd_high(fd);
+    fd = iw_fd_high(fd);
     int r = (int)sys_bind(fd, (struct sockaddr *)&groups, sizeof(groups));
     if (r < 0)
         sys_close(fd);

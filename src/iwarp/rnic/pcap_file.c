@@ -4,6 +4,7 @@
 #include "common/sys.h"
 #include "rnic/cm.h"
 #include "rnic/conf.h"
+#include "rnic/fd.h"
 #include "rnic/log.h"
 #include "wire/text.h"
 
@@ -84,7 +85,7 @@ static const char *open_it(void)
         return "a symbolic link";
     if (fd < 0)
         return strerror((int)-fd);
-    file.fd = iw_cm_fd_high((int)fd);
+    file.fd = iw_fd_high((int)fd);
     if (fstat(file.fd, &st))
         return strerror(errno);
     const char *why = refuse(&st);
