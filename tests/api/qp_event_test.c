@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -327,6 +328,49 @@ static void each_fault_raises_its_event(void **state)
     }
 }
 
+/* ---- the end of a connection ---- */
+
+#define ENDS 1000
+
+struct runner {
+    struct ibv_cq *cq;
+    atomic_bool stop;
+};
+
+/** Another thread of the program, that makes progress for all. */
+static void *run(void *arg)
+{
+    struct runner *r = arg;
+    struct ibv_wc wc;
+    while (!atomic_load(&r->stop))
+        ibv_poll_cq(r->cq, 1, &wc);
+    return NULL;
+}
+
+/** Whoever finds that its work is flushed can find out why. */
+static void the_event_is_there_before_the_flush(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ENDS; i++) {
+        struct pair p;
+        struct runner r = {0};
+        pthread_t t;
+        pair_open(&p, &(struct pair_conf){0});
+        r.cq = p.a.cq;
+        side_recv(&p.b, 1, 0, 64);
+        assert_int_equal(pthread_create(&t, NULL, run, &r), 0);
+        assert_int_equal(rdma_disconnect(p.a.id), 0);
+        assert_int_equal(side_poll(&p.b).status, IBV_WC_WR_FLUSH_ERR);
+        bool there = poll(&(struct pollfd){.fd = p.b.events->fd, .events = POLLIN}, 1, 0) == 1;
+        atomic_store(&r.stop, true);
+        assert_int_equal(pthread_join(t, NULL), 0);
+        if (!there)
+            fail_msg("no event at end %d", i);
+        assert_int_equal(side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED), 0);
+        pair_close(&p, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +381,7 @@ int main(void)
         cmocka_unit_test(an_idle_queue_is_drained_at_once),
         cmocka_unit_test(destroy_waits_for_acknowledgement),
         cmocka_unit_test(each_fault_raises_its_event),
+        cmocka_unit_test(the_event_is_there_before_the_flush),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -290,7 +290,8 @@ struct iw_qp {
     struct iwc_stream *stream;
     struct iw_source *source;
     struct iw_cm *cm;            /* gets the news; its reference is the CM's business */
-    bool disconnected;           /* the CM was told */
+    bool disconnected;           /* the CM is told, by the thread that found out */
+    bool untold;                 /* which is on its way: nothing is flushed before */
     enum iw_err error;           /* the first cause; IW_OK while all is well */
     bool flushed;                /* everything that was posted has been completed */
     atomic_bool over;            /* error is set: what still comes in is dropped */

@@ -57,6 +57,7 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
     if (step.next != IWC_CLOSE_OPEN && step.next != IWC_CLOSE_FLUSHING && !qp->disconnected) {
         note_locked(qp, IW_ERR_LLP_CLOSED, w);
         qp->disconnected = true;
+        qp->untold = qp->cm;
         w->cm |= IW_QP_NEWS_DISCONNECTED;
     }
     if (step.actions & IWC_CLOSE_RELEASE) {
@@ -155,7 +156,7 @@ void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
     if (!atomic_load(&qp->over)) /* whoever sets it settles afterwards */
         return;
     lock_get(&qp->sq_lock);
-    if (qp->error && !qp->flushed) {
+    if (qp->error && !qp->flushed && !qp->untold) {
         qp->flushed = true;
         iw_qp_transmit_locked(qp, w); /* the Terminate, and what was cut before it */
         iw_qp_own_unsent_locked(qp, w);
@@ -175,6 +176,22 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 }
 
 /* ---- wakes ---- */
+
+/** Tells the CM, and then flushes what waited for that. */
+static void tell_cm(struct iw_qp *qp, unsigned news)
+{
+    struct iw_wakes w = {0};
+    atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
+    iw_cm_news(qp, news);
+    if (news & IW_QP_NEWS_DISCONNECTED) {
+        lock_get(&qp->sq_lock);
+        qp->untold = false;
+        lock_put(&qp->sq_lock);
+        iw_qp_settle(qp, &w);
+        iw_wakes_fire(&w);
+    }
+    atomic_fetch_sub(&qp->pins, 1);
+}
 
 void iw_wakes_fire(struct iw_wakes *w)
 {
@@ -197,5 +214,5 @@ void iw_wakes_fire(struct iw_wakes *w)
         iw_async_raise(iw_context(w->qp->pub.context), &ev);
     }
     if (w->cm)
-        iw_cm_news(w->qp, w->cm);
+        tell_cm(w->qp, w->cm);
 }

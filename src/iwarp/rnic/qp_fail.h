@@ -6,6 +6,9 @@
  * The work request at fault has the status of the error table, every other one is flushed, in
  * posting order; vendor_err of them all is the number of the cause (enum iw_err). One line of the
  * log tells of it (qp_explain.h).
+ *
+ * Like adapters we tell of the disconnection first: what is posted is flushed when the CM's event
+ * is in its channel. Only an ESTABLISHED that is on its way itself may let both be behind.
  */
 #ifndef ANYWARP_RNIC_QP_FAIL_H
 #define ANYWARP_RNIC_QP_FAIL_H

@@ -259,7 +259,7 @@ void iw_qp_unlink(struct iw_qp *qp)
     struct iw_wakes w = {0};
     lock_get(&qp->rx_lock);
     lock_get(&qp->sq_lock);
-    qp->linked = false;
+    qp->linked = qp->untold = false;
     iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     if (qp->stream)
         iw_order_connections(-1);
