@@ -80,7 +80,7 @@ static void the_error_state_flushes_once_and_in_order(void **state)
     pair_close(&p, 0);
 }
 
-static void a_qp_that_failed_does_not_connect_again(void **state)
+static void a_qp_in_error_does_not_connect(void **state)
 {
     struct pair p;
     struct rdma_cm_id *id;
@@ -90,8 +90,6 @@ static void a_qp_that_failed_does_not_connect_again(void **state)
     assert_int_equal(to_state(qp, IBV_QPS_ERR), 0);
     side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
     side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
-    assert_int_equal(to_state(qp, IBV_QPS_RESET), 0);
-    assert_int_equal(query(qp).qp_state, IBV_QPS_ERR);
     assert_int_equal(to_state(qp, IBV_QPS_INIT), EINVAL);
 
     struct rdma_conn_param param = {.qp_num = qp->qp_num};
@@ -375,7 +373,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_error_state_flushes_once_and_in_order),
-        cmocka_unit_test(a_qp_that_failed_does_not_connect_again),
+        cmocka_unit_test(a_qp_in_error_does_not_connect),
         cmocka_unit_test(a_qp_that_fails_while_it_connects),
         cmocka_unit_test(a_drained_queue_waits_for_rts),
         cmocka_unit_test(an_idle_queue_is_drained_at_once),

@@ -10,6 +10,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #include <cmocka.h>
@@ -20,6 +21,7 @@
 #define DEPTH  8
 
 static struct iwc_stream_mem *streams[WALK_LINKS_MAX][2];
+static uint8_t new[WALK_LINKS_MAX][2][sizeof(struct iw_qp)]; /* the QPs before they are linked */
 
 static size_t random_chunk(struct walk *w)
 {
@@ -44,6 +46,57 @@ static void move(struct walk *w, void *arg)
     }
 }
 
+static void to_init(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+                               .port_num = 1,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                                  IBV_ACCESS_REMOTE_ATOMIC};
+    assert_int_equal(
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
+}
+
+/** What tells nothing of a connection: links to others, positions in rings, hints. */
+#define LASTING(X)                                                                                 \
+    X(in_pd)                                                                                       \
+    X(in_srq_pd)                                                                                   \
+    X(hash_next)                                                                                   \
+    X(own_rq.lock)                                                                                 \
+    X(own_rq.head)                                                                                 \
+    X(own_rq.tail)                                                                                 \
+    X(sq_lock)                                                                                     \
+    X(sq.head)                                                                                     \
+    X(sq.cut)                                                                                      \
+    X(sq.tail)                                                                                     \
+    X(passes)                                                                                      \
+    X(dirty)                                                                                       \
+    X(polled)                                                                                      \
+    X(polled_by)                                                                                   \
+    X(life)                                                                                        \
+    X(rx_lock)                                                                                     \
+    X(build_lock)
+
+/** After RESET nothing is left of the walk, to the last byte. */
+static void expect_as_new(struct ibv_qp *q, uint8_t *before)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+    assert_int_equal(ibv_modify_qp(q, &attr, IBV_QP_STATE), 0);
+    to_init(q);
+    const uint8_t *now = (const uint8_t *)iw_qp(q);
+    assert_int_equal(iw_qp(q)->sq.head, iw_qp(q)->sq.tail);
+    assert_int_equal(iw_qp(q)->own_rq.head, iw_qp(q)->own_rq.tail);
+#define X(field)                                                                                   \
+    memcpy(before + offsetof(struct iw_qp, field), now + offsetof(struct iw_qp, field),            \
+           sizeof(iw_qp(q)->field));
+    LASTING(X)
+#undef X
+    for (size_t i = 0; i < sizeof(struct iw_qp); i++)
+        if (now[i] != before[i])
+            fail_msg("byte %zu of the QP is 0x%02x, was 0x%02x", i, now[i], before[i]);
+}
+
 static struct mpa_result random_terms(struct walk *w, bool ext)
 {
     return (struct mpa_result){
@@ -64,17 +117,10 @@ static void connect_link(struct walk *w, unsigned link)
     assert_int_equal(iwc_stream_mem_pair(streams[link], random_chunk(w), WINDOW), 0);
     for (int s = 0; s < 2; s++) {
         struct ibv_qp_init_attr init = walk_qp_attr(w, link, s);
-        struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                                   .port_num = 1,
-                                   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-                                                      IBV_ACCESS_REMOTE_READ |
-                                                      IBV_ACCESS_REMOTE_ATOMIC};
         walk_add_qp(w, link, s, ibv_create_qp(w->end[s].pd, &init));
         struct ibv_qp *qp = w->side[link][s].qp;
-        assert_int_equal(
-            ibv_modify_qp(qp, &attr,
-                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-            0);
+        to_init(qp);
+        memcpy(new[link][s], iw_qp(qp), sizeof(struct iw_qp));
         still_link(qp, iwc_stream_mem_stream(streams[link][s]), &terms, s == 1);
     }
 }
@@ -124,6 +170,8 @@ static void walk(bool settled)
         disconnect_link(w, i, !settled && walk_random(w, 2));
     walk_end(w);
     for (unsigned i = 0; i < w->links; i++) {
+        expect_as_new(w->side[i][0].qp, new[i][0]);
+        expect_as_new(w->side[i][1].qp, new[i][1]);
         assert_int_equal(ibv_destroy_qp(w->side[i][0].qp), 0);
         assert_int_equal(ibv_destroy_qp(w->side[i][1].qp), 0);
         iwc_stream_mem_free(streams[i]);

@@ -432,11 +432,12 @@ void iw_cm_wait_first(struct iw_cm *cm)
                                             : GRACE_MS);
 }
 
-/** The endpoint of a QP, referenced. @return NULL if it has none any more */
-static struct iw_cm *cm_of(struct iw_qp *qp)
+/** The endpoint of a QP, in this life if not NULL, referenced. @return NULL if it has none any more
+ */
+static struct iw_cm *cm_of(struct iw_qp *qp, const uint32_t *life)
 {
     lock_get(&qp->sq_lock);
-    struct iw_cm *cm = qp->cm;
+    struct iw_cm *cm = !life || *life == qp->life ? qp->cm : NULL;
     if (cm)
         iw_cm_get(cm);
     lock_put(&qp->sq_lock);
@@ -479,9 +480,9 @@ void iw_cm_end_heard(struct iw_cm *cm)
     closed(cm, true, 0);
 }
 
-void iw_cm_news(struct iw_qp *qp, unsigned news)
+void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news)
 {
-    struct iw_cm *cm = cm_of(qp);
+    struct iw_cm *cm = cm_of(qp, &life);
     if (!cm)
         return;
     if ((news & IW_QP_NEWS_READY) && !atomic_exchange(&cm->released, true)) {
@@ -546,7 +547,7 @@ void iw_cm_qp_leaves(struct iw_qp *qp)
 {
     struct iw_cm *cm;
     /* A handshake that is abandoned may link the QP all the same: then it leaves once more. */
-    while ((cm = cm_of(qp))) {
+    while ((cm = cm_of(qp, NULL))) {
         if (iw_qp_was_linked(qp))
             leave_linked(qp, cm);
         else

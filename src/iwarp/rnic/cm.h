@@ -163,10 +163,16 @@ void iw_cm_release(struct iw_cm *cm, bool reset);
 /** The connection is up: raises ESTABLISHED with the peer's private data and the agreed depths. */
 void iw_cm_established(struct iw_cm *cm);
 
-/** News of a linked QP (enum iw_qp_news), in any order, with no lock held. */
-void iw_cm_news(struct iw_qp *qp, unsigned news);
+/**
+ * News of a linked QP (enum iw_qp_news), in any order, with no lock held. Those of a life that it
+ * has left, as a thread may bring them late, are dropped.
+ */
+void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news);
 
-/** The QP is going to be freed: what was posted goes out (1 s), the endpoint drains on its own. */
+/**
+ * The QP is going to be freed, or as new: what was posted goes out (1 s), the endpoint drains on
+ * its own.
+ */
 void iw_cm_qp_leaves(struct iw_qp *qp);
 
 /** The connection, if it is one, ends here and now: its socket is of no use. */

@@ -98,6 +98,7 @@ struct iw_wakes {
     unsigned async;           /* bit set of enum ibv_event_type */
     struct iw_srq *srq_limit; /* an SRQ whose limit event is due */
     unsigned cm;              /* bit set of enum iw_qp_news */
+    uint32_t life;            /* that of qp which they are about; set if cm is not 0 */
 };
 
 /** @return NULL and errno: EINVAL (cqe < 1 or > IW_MAX_CQE, comp_vector, foreign channel), ENOMEM

@@ -7,9 +7,9 @@
  * upcalls of conn/rx.h), qp_recv.c Sends into receives and held early ones, qp_read.c reads and
  * atomics we ask for, qp_answer.c the peer's, qp_held.c early messages, qp_stall.c what comes
  * behind them, place.c memory, mw.c windows, quiesce.h who may still copy, qp_fail.c errors and
- * flush, qp_explain.c what the log says of them, rq.c receive queues, qp_link.c attach, close and
- * detach of the stream, qp_overrun.c the end of a CQ, turn.c how much a QP sends at a stretch,
- * cork.c what waits for more, sent.c what has gone before what came.
+ * flush, qp_reset.c a new life, qp_explain.c what the log says of them, rq.c receive queues,
+ * qp_link.c attach, close and detach of the stream, qp_overrun.c the end of a CQ, turn.c how much a
+ * QP sends at a stretch, cork.c what waits for more, sent.c what has gone before what came.
  *
  * Locks, in the order in which they are taken (the whole project's order):
  *
@@ -286,7 +286,7 @@ struct iw_qp {
     enum iwc_close_state close;
     bool linked;         /* a stream is attached and not released yet */
     bool same_host, ext; /* what is known of the peer */
-    bool was_linked;     /* a QP connects once */
+    bool was_linked;     /* a QP connects once in a life */
     struct iwc_stream *stream;
     struct iw_source *source;
     struct iw_cm *cm;            /* gets the news; its reference is the CM's business */
@@ -294,6 +294,8 @@ struct iw_qp {
     bool untold;                 /* which is on its way: nothing is flushed before */
     enum iw_err error;           /* the first cause; IW_OK while all is well */
     bool flushed;                /* everything that was posted has been completed */
+    bool forgets;                /* is being reset: what is left does not complete */
+    uint32_t life;               /* how often it was reset; changed under rx_lock and sq_lock */
     atomic_bool over;            /* error is set: what still comes in is dropped */
     atomic_bool explained;       /* explanation is written, by whoever was first */
     enum iw_err explained_error; /* that it is about */

@@ -9,6 +9,7 @@
 #include "rnic/qp_link.h"
 #include "rnic/qp_read.h"
 #include "rnic/qp_recv.h"
+#include "rnic/qp_reset.h"
 #include "rnic/sq.h"
 #include "rnic/srq.h"
 #include "wire/text.h"
@@ -65,6 +66,7 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
         qp->linked = false;
     }
     w->qp = qp;
+    w->life = qp->life;
 }
 
 void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
@@ -160,10 +162,15 @@ void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
         qp->flushed = true;
         iw_qp_transmit_locked(qp, w); /* the Terminate, and what was cut before it */
         iw_qp_own_unsent_locked(qp, w);
-        iw_sq_finish_local_locked(qp, w);
+        if (!qp->forgets)
+            iw_sq_finish_local_locked(qp, w);
         iw_qp_log_end_locked(qp);
-        iw_sq_flush_locked(qp, w);
-        iw_recv_flush(qp, w);
+        if (qp->forgets) {
+            iw_qp_forget_locked(qp);
+        } else {
+            iw_sq_flush_locked(qp, w);
+            iw_recv_flush(qp, w);
+        }
     }
     lock_put(&qp->sq_lock);
 }
@@ -178,14 +185,15 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 /* ---- wakes ---- */
 
 /** Tells the CM, and then flushes what waited for that. */
-static void tell_cm(struct iw_qp *qp, unsigned news)
+static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
     struct iw_wakes w = {0};
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
-    iw_cm_news(qp, news);
+    iw_cm_news(qp, life, news);
     if (news & IW_QP_NEWS_DISCONNECTED) {
         lock_get(&qp->sq_lock);
-        qp->untold = false;
+        if (qp->life == life)
+            qp->untold = false;
         lock_put(&qp->sq_lock);
         iw_qp_settle(qp, &w);
         iw_wakes_fire(&w);
@@ -214,5 +222,5 @@ void iw_wakes_fire(struct iw_wakes *w)
         iw_async_raise(iw_context(w->qp->pub.context), &ev);
     }
     if (w->cm)
-        tell_cm(w->qp, w->cm);
+        tell_cm(w->qp, w->life, w->cm);
 }

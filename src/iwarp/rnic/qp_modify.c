@@ -6,6 +6,7 @@
 #include "common/usdt.h"
 #include "rnic/qp_fail.h"
 #include "rnic/qp_link.h"
+#include "rnic/qp_reset.h"
 #include "rnic/qp_state.h"
 #include "rnic/sq.h"
 
@@ -104,6 +105,12 @@ static void reset_locked(struct iw_qp *qp)
     iw_rq_clear(&qp->own_rq);
 }
 
+/** Whether RESET has more to do than to forget what was set and posted. */
+static bool has_past(const struct iw_qp *qp)
+{
+    return qp->was_linked || qp->cm || qp->error;
+}
+
 static void drain_locked(struct iw_qp *qp, bool notify, struct iw_wakes *w)
 {
     assert_held(&qp->sq_lock);
@@ -118,10 +125,10 @@ static void drain_locked(struct iw_qp *qp, bool notify, struct iw_wakes *w)
 static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, struct iw_wakes *w)
 {
     switch (to) {
-    case IBV_QPS_RESET: /* an iWARP QP connects once: after that it only ends */
-        if (qp->linked || qp->cm)
-            iw_qp_fail_locked(qp, IW_ERR_RDMAP_LOCAL, NULL, 0, w);
-        else if (!qp->error)
+    case IBV_QPS_RESET:
+        if (has_past(qp))
+            iw_qp_reset_begin_locked(qp, w);
+        else
             reset_locked(qp);
         return 0;
     case IBV_QPS_RTS: /* only a connection leads here */
@@ -159,9 +166,12 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
         r = move_locked(qp, to, notify, &w);
     if (!r)
         keep_locked(qp, attr, mask);
+    bool reset = qp->forgets;
     lock_put(&qp->sq_lock);
     iw_qp_settle(qp, &w);
     iw_wakes_fire(&w);
+    if (reset)
+        iw_qp_reset_end(qp);
     return r;
 }
 

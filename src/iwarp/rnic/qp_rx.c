@@ -211,6 +211,7 @@ static bool use(struct iw_qp *qp)
     if (qp->rx.fpdus && qp->silent) {
         qp->wakes.qp = qp;
         qp->wakes.cm |= IW_QP_NEWS_READY;
+        qp->wakes.life = qp->life;
         lock_get(&qp->sq_lock);
         qp->silent = false;
         qp->tx_hold = false;
@@ -267,6 +268,7 @@ static void await_receives(struct iw_qp *qp)
 {
     qp->wakes.qp = qp;
     qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
+    qp->wakes.life = qp->life;
     lock_get(&qp->sq_lock);
     qp->fin_known = true;
     qp->rx_takes_in = false;
