@@ -4,7 +4,7 @@
  * copy is. The peer, side a, writes to a page that userfaultfd(2) holds back, so that the thread
  * that copies stands still in the middle, for as long as the test wants.
  */
-#include "pair.h"
+#include "hostile/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -91,7 +92,8 @@ static int bind_window(struct scene *s, uint64_t wr_id, size_t len)
         info = (struct ibv_mw_bind_info){.mr = s->mr,
                                          .addr = (uintptr_t)s->held.page,
                                          .length = len,
-                                         .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+                                         .mw_access_flags =
+                                             IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
     if (s->mw->type == IBV_MW_TYPE_1) {
         struct ibv_mw_bind bind = {
             .wr_id = wr_id, .send_flags = IBV_SEND_SIGNALED, .bind_info = info};
@@ -383,6 +385,84 @@ static void a_call_waits_for_the_copy(void **state)
     }
 }
 
+/* ---- the peer ---- */
+
+static atomic_bool completed;
+static struct ibv_wc completion;
+
+static void *poll_victim(void *arg)
+{
+    struct peer *p = arg;
+    while (ibv_poll_cq(p->victim.cq, 1, &completion) == 0)
+        ;
+    atomic_store(&completed, true);
+    return NULL;
+}
+
+/** Fills the way to the peer, so that what comes next waits for it to read. */
+static void stop_up(struct peer *p)
+{
+    struct ibv_sge sge = {(uintptr_t)p->victim.buf, SIDE_BYTES, p->victim.mr->lkey};
+    struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(ibv_post_send(p->victim.id->qp, &wr, &bad), 0);
+}
+
+/**
+ * The answer to a Read of the peer is being copied from a window, by a thread that sends and does
+ * not receive, when the peer invalidates that: the receive completes behind the copy.
+ */
+static void what_the_peer_takes_away_waits_for_the_copy(void **state)
+{
+    static struct peer p;
+    static uint8_t drop[65536];
+    struct held h = {.fd = userfaultfd()};
+    pthread_t thread;
+    uint8_t hdr[28];
+    (void)state;
+    if (h.fd < 0)
+        skip();
+    peer_open(&p, &(struct peer_conf){.small_window = true});
+    h.page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(h.page != MAP_FAILED);
+    struct scene s = {.held = h, .p.b = p.victim};
+    s.mr = ibv_reg_mr(p.victim.pd, h.page, PAGE, ACCESS);
+    s.mw = ibv_alloc_mw(p.victim.pd, IBV_MW_TYPE_2);
+    assert_true(s.mr && s.mw);
+    assert_int_equal(bind_window(&s, 1, PAGE), 0);
+    expect(&p.victim, 1, IBV_WC_SUCCESS);
+    side_recv(&p.victim, 2, 0, 8);
+    hold(&h);
+    stop_up(&p);
+    peer_read_request(hdr, 1, 0, 64, s.mw->rkey, (uintptr_t)h.page);
+    struct peer_seg seg = peer_untagged(&p, PEER_READ_REQUEST, hdr, sizeof(hdr));
+    peer_send_seg(&p, &seg);
+    usleep(LOOK_MS * 1000); /* the request is in, and waits */
+    assert_false(atomic_load(&h.touched));
+    while (!atomic_load(&h.touched))
+        assert_true(recv(p.fd, drop, sizeof(drop), MSG_DONTWAIT) > 0 || errno == EAGAIN);
+    seg = peer_untagged(&p, PEER_SEND_INV, NULL, 0);
+    seg.inval = s.mw->rkey;
+    peer_send_seg(&p, &seg);
+    atomic_store(&completed, false);
+    assert_int_equal(pthread_create(&thread, NULL, poll_victim, &p), 0);
+    usleep(LOOK_MS * 1000);
+    assert_false(atomic_load(&completed));
+    atomic_store(&h.free, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(completion.status, IBV_WC_SUCCESS);
+    assert_int_equal(completion.wr_id, 2);
+    assert_true(completion.wc_flags & IBV_WC_WITH_INV);
+    assert_int_equal(pthread_join(h.thread, NULL), 0);
+    peer_hang_up(&p, true);
+    side_event(&p.victim, RDMA_CM_EVENT_DISCONNECTED);
+    assert_int_equal(ibv_dealloc_mw(s.mw), 0);
+    assert_int_equal(ibv_dereg_mr(s.mr), 0);
+    peer_close(&p);
+    assert_int_equal(munmap(h.page, PAGE), 0);
+    assert_int_equal(close(h.fd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +472,7 @@ int main(void)
         cmocka_unit_test(an_orderly_end_waits),
         cmocka_unit_test(a_qp_may_end_meanwhile),
         cmocka_unit_test(a_call_waits_for_the_copy),
+        cmocka_unit_test(what_the_peer_takes_away_waits_for_the_copy),
     };
     alarm(120);
     return cmocka_run_group_tests(tests, NULL, NULL);

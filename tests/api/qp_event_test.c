@@ -328,7 +328,7 @@ static void each_fault_raises_its_event(void **state)
 
 /* ---- the end of a connection ---- */
 
-#define ENDS 1000
+#define ENDS 400
 
 struct runner {
     struct ibv_cq *cq;

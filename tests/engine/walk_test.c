@@ -60,8 +60,6 @@ static void to_init(struct ibv_qp *qp)
 
 /** What tells nothing of a connection: links to others, positions in rings, hints. */
 #define LASTING(X)                                                                                 \
-    X(in_pd)                                                                                       \
-    X(in_srq_pd)                                                                                   \
     X(hash_next)                                                                                   \
     X(own_rq.lock)                                                                                 \
     X(own_rq.head)                                                                                 \
@@ -71,6 +69,7 @@ static void to_init(struct ibv_qp *qp)
     X(sq.cut)                                                                                      \
     X(sq.tail)                                                                                     \
     X(passes)                                                                                      \
+    X(sent)                                                                                        \
     X(dirty)                                                                                       \
     X(polled)                                                                                      \
     X(polled_by)                                                                                   \

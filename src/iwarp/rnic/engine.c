@@ -158,6 +158,7 @@ static void watch_pollers(struct watch *w)
 /** The program has closed what it does not know: without descriptors there is nothing to do. */
 static void *end(int error)
 {
+    pthread_detach(pthread_self()); /* nobody waits for it */
     atomic_store(&iw_engine.ended, error);
     iw_log(IW_LOG_WARN,
            "no connection goes on, as the program has closed descriptors that are not its own: %s",
