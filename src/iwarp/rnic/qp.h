@@ -319,7 +319,7 @@ struct iw_qp {
     bool fin_seen;         /* the peer's FIN is read, and waits behind held Sends */
     bool silent;           /* no FPDU came in yet, and the CM wants to know of the first; changed
                               under rx_lock and sq_lock */
-    bool rtr_first;        /* the first FPDU is one of connection set-up; constant */
+    bool rtr_first;        /* the first FPDU is one of connection set-up; of a link */
     bool work;             /* reception made something ready to complete or send */
     struct iw_wakes wakes; /* of this stretch with rx_lock */
 

@@ -76,7 +76,7 @@ static void renew_receiving_locked(struct iw_qp *qp)
     qp->writing = qp->written = 0;
     qp->recv = (struct iw_recv){0};
     qp->recv_status = 0;
-    qp->paused = qp->fin_seen = qp->silent = qp->work = false;
+    qp->paused = qp->fin_seen = qp->silent = qp->rtr_first = qp->work = false;
     qp->rx_paused = qp->rx_takes_in = qp->rx_ended = qp->fin_known = false;
     qp->stall = (struct iw_stall){0};
     qp->peer_qpn = 0;
