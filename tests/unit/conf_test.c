@@ -14,7 +14,8 @@
 #include <cmocka.h>
 
 #define DEFAULTS                                                                                   \
-    .ext = true, .connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64, .faults = true
+    .ext = true, .connect_ms = 20000, .silence_s = 60, .spin_us = 50, .stats = true,               \
+    .pcap_mb = 64, .faults = true
 
 static const struct {
     const char *name, *value; /* NULL: nothing is set */
@@ -40,32 +41,62 @@ static const struct {
     {"ANYWARP_EXT",
      "off",
      false,
-     {.connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64, .faults = true}},
+     {.connect_ms = 20000,
+      .silence_s = 60,
+      .spin_us = 50,
+      .stats = true,
+      .pcap_mb = 64,
+      .faults = true}},
     {"ANYWARP_EXT", "no", true, {DEFAULTS}},
     {"ANYWARP_CONNECT_MS",
      "100",
      false,
-     {.ext = true, .connect_ms = 100, .spin_us = 50, .stats = true, .pcap_mb = 64, .faults = true}},
+     {.ext = true,
+      .connect_ms = 100,
+      .silence_s = 60,
+      .spin_us = 50,
+      .stats = true,
+      .pcap_mb = 64,
+      .faults = true}},
     {"ANYWARP_CONNECT_MS",
      "600000",
      false,
      {.ext = true,
       .connect_ms = 600000,
+      .silence_s = 60,
       .spin_us = 50,
       .stats = true,
       .pcap_mb = 64,
       .faults = true}},
     {"ANYWARP_CONNECT_MS", "99", true, {DEFAULTS}},
     {"ANYWARP_CONNECT_MS", "600001", true, {DEFAULTS}},
+    {"ANYWARP_SILENCE_S",
+     "6",
+     false,
+     {.ext = true,
+      .connect_ms = 20000,
+      .silence_s = 6,
+      .spin_us = 50,
+      .stats = true,
+      .pcap_mb = 64,
+      .faults = true}},
+    {"ANYWARP_SILENCE_S", "5", true, {DEFAULTS}},
+    {"ANYWARP_SILENCE_S", "3601", true, {DEFAULTS}},
     {"ANYWARP_SPIN_US",
      "0",
      false,
-     {.ext = true, .connect_ms = 20000, .stats = true, .pcap_mb = 64, .faults = true}},
+     {.ext = true,
+      .connect_ms = 20000,
+      .silence_s = 60,
+      .stats = true,
+      .pcap_mb = 64,
+      .faults = true}},
     {"ANYWARP_SPIN_US",
      "1000000",
      false,
      {.ext = true,
       .connect_ms = 20000,
+      .silence_s = 60,
       .spin_us = 1000000,
       .stats = true,
       .pcap_mb = 64,
@@ -79,7 +110,12 @@ static const struct {
     {"ANYWARP_STATS",
      "off",
      false,
-     {.ext = true, .connect_ms = 20000, .spin_us = 50, .pcap_mb = 64, .faults = true}},
+     {.ext = true,
+      .connect_ms = 20000,
+      .silence_s = 60,
+      .spin_us = 50,
+      .pcap_mb = 64,
+      .faults = true}},
     {"ANYWARP_STATS", "/here", false, {DEFAULTS, .stats_dir = "/here"}},
     {"ANYWARP_STATS", "here", true, {DEFAULTS}},
     {"ANYWARP_PCAP", "a.pcapng", false, {DEFAULTS, .pcap = "a.pcapng"}},
@@ -88,7 +124,12 @@ static const struct {
     {"ANYWARP_FAULTS",
      "off",
      false,
-     {.ext = true, .connect_ms = 20000, .spin_us = 50, .stats = true, .pcap_mb = 64}},
+     {.ext = true,
+      .connect_ms = 20000,
+      .silence_s = 60,
+      .spin_us = 50,
+      .stats = true,
+      .pcap_mb = 64}},
     {"ANYWARP_FAULTS", "0", true, {DEFAULTS}},
     {"ANYWARP_DEVICES", "aw0=eth0 aw1=eth1", false, {DEFAULTS, .devices = "aw0=eth0 aw1=eth1"}},
 };
@@ -97,9 +138,10 @@ static bool same(const struct iw_conf *a, const struct iw_conf *b)
 {
     return a->crc == b->crc && a->fpdu == b->fpdu && a->fpdu_bytes == b->fpdu_bytes &&
            a->ext == b->ext && a->spin_us == b->spin_us && a->connect_ms == b->connect_ms &&
-           !strcmp(a->congestion, b->congestion) && !strcmp(a->devices, b->devices) &&
-           a->stats == b->stats && !strcmp(a->stats_dir, b->stats_dir) &&
-           !strcmp(a->pcap, b->pcap) && a->pcap_mb == b->pcap_mb && a->faults == b->faults;
+           a->silence_s == b->silence_s && !strcmp(a->congestion, b->congestion) &&
+           !strcmp(a->devices, b->devices) && a->stats == b->stats &&
+           !strcmp(a->stats_dir, b->stats_dir) && !strcmp(a->pcap, b->pcap) &&
+           a->pcap_mb == b->pcap_mb;
 }
 
 /** @return 0 if the knobs are as the row says, also when asked for again */
@@ -168,7 +210,7 @@ int main(void)
     static const char *const names[] = {
         "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",     "ANYWARP_SPIN_US",
         "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES", "ANYWARP_STATS",
-        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS"};
+        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",  "ANYWARP_SILENCE_S"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_default),

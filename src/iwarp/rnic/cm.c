@@ -17,6 +17,7 @@
 #define CLOSE_MS     1000 /* for queued work to go out, and again for the peer's FIN */
 #define LINGER_MS    700  /* more, as long as the peer's TCP takes something in this time */
 #define LINGERS      14
+#define WATCH_MS     1000    /* for what was sent to be acknowledged: then who is idle sleeps */
 #define LOOK_NS      1000000 /* while waiting for queued work to go out */
 #define DROPS_A_PASS 64      /* reads of a socket whose connection is over */
 #define GRACE_MS     200     /* responder without p2p: until it may send first */
@@ -349,6 +350,44 @@ static void set_stall_timer(struct iw_cm *cm)
     lock_put(&cm->lock);
 }
 
+static void watch(struct iw_cm *cm, unsigned ms);
+
+/** The peer of a linked connection has had some time more to answer. */
+static void look(struct iw_cm *cm, struct iw_qp *qp)
+{
+    iw_qp_watched(qp, false); /* first: what is sent from now on starts the watch anew */
+    lock_get(&cm->lock);
+    enum iw_cm_answer answer = cm->fd < 0 ? IW_CM_NONE_DUE : iw_cm_answer_locked(cm);
+    cm->stuck |= answer == IW_CM_DEAD;
+    lock_put(&cm->lock);
+    if (answer == IW_CM_DUE) {
+        iw_qp_watched(qp, true);
+        watch(cm, iw_cm_watch_ms());
+    } else if (answer == IW_CM_DEAD) {
+        iw_qp_lose(qp, -ETIMEDOUT);
+    }
+}
+
+static void watch_expired(struct iw_timer *t)
+{
+    struct iw_cm *cm = container_of(t, struct iw_cm, watch);
+    struct iw_qp *qp = pin(cm);
+    iw_cm_get(cm); /* what follows may end it */
+    if (qp) {
+        look(cm, qp);
+        unpin(qp);
+    }
+    iw_cm_put(cm);
+}
+
+static void watch(struct iw_cm *cm, unsigned ms)
+{
+    lock_get(&cm->lock);
+    if (cm->state != IW_CM_S_CLOSED)
+        iw_timer_set(&cm->watch, ms, watch_expired);
+    lock_put(&cm->lock);
+}
+
 void iw_cm_release(struct iw_cm *cm, bool reset)
 {
     lock_get(&cm->lock);
@@ -356,6 +395,7 @@ void iw_cm_release(struct iw_cm *cm, bool reset)
     lock_put(&cm->lock);
     iw_timer_cancel(&cm->timer);
     iw_timer_cancel(&cm->stall);
+    iw_timer_cancel(&cm->watch);
     iw_source_del(&cm->source);
     struct iw_qp *qp = take_qp(cm);
     if (qp) {
@@ -497,6 +537,8 @@ void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news)
             iw_qp_release(qp); /* the timer was that of the hold */
         set_close_timer(cm);
     }
+    if (news & IW_QP_NEWS_SENDS)
+        watch(cm, WATCH_MS);
     if (news & IW_QP_NEWS_STALLS)
         set_stall_timer(cm);
     /* The thread with the news of the disconnection may be behind the one with that of the end. */
@@ -510,7 +552,7 @@ void iw_cm_lose(struct iw_cm *cm)
 {
     struct iw_qp *qp = pin(cm);
     if (qp) {
-        iw_qp_lose(qp);
+        iw_qp_lose(qp, -ECONNABORTED);
         unpin(qp);
     }
     raise_disconnected(cm);

@@ -56,6 +56,13 @@ struct iw_cm_pending {
     struct iw_cm_event event;
 };
 
+/** What TCP had heard at the last look at a peer that owes it an answer; see cm_tcp.c. */
+struct iw_cm_silence {
+    unsigned looks;   /* since it heard anything */
+    uint32_t segs_in; /* all that came in */
+    uint32_t retrans; /* all that was sent again, when something came in last */
+};
+
 struct iw_cm {
     struct lock lock;
     pthread_cond_t idle; /* no handler runs any more */
@@ -74,7 +81,7 @@ struct iw_cm {
     bool end_waits;               /* ended is due as soon as outcome is queued */
     bool end_heard;               /* ended is delivered, or nobody listens any more */
     unsigned closed;              /* IW_QP_NEWS_CLOSED, maybe with RESET, once the QP says so */
-    bool stuck;                   /* CLOSING: the peer takes nothing, the end is a reset */
+    bool stuck;                   /* the peer takes nothing, or is dead: the end is a reset */
     unsigned looks;               /* CLOSING: at what TCP has not delivered */
     long unacked;                 /* bytes at the last of them; 0: there was none */
 
@@ -83,6 +90,8 @@ struct iw_cm {
     struct iw_source source;
     struct iw_timer timer;
     struct iw_timer stall; /* a linked QP's: iw_qp_stalled() */
+    struct iw_timer watch; /* a linked QP's, while TCP waits for answers */
+    struct iw_cm_silence silence;
     uint8_t tos;
     bool tos_set;
     bool afonly;   /* IPv6: no IPv4 */
@@ -250,6 +259,16 @@ bool iw_cm_delivered_locked(const struct iw_cm *cm);
 /** Notes the state for the next look. cm.lock. */
 enum iw_cm_delivery iw_cm_delivery_locked(struct iw_cm *cm);
 
+enum iw_cm_answer {
+    IW_CM_NONE_DUE, /* all that was sent is acknowledged */
+    IW_CM_DUE,
+    IW_CM_DEAD, /* none came for as long as iw_conf()->silence_s says, though asked for again */
+};
+
+/** Notes what TCP has heard for the next look, in iw_cm_watch_ms(). cm.lock. */
+enum iw_cm_answer iw_cm_answer_locked(struct iw_cm *cm);
+unsigned iw_cm_watch_ms(void);
+
 /* ---- cm_socket.c ---- */
 
 /** A TCP socket with our options. @return descriptor above 1023 if possible, or negative errno */
@@ -257,7 +276,7 @@ int iw_cm_socket(int family, const struct iw_cm *cm);
 /** A fresh socket in place of the present one, which stays if that fails. The caller owns the
  * state. @return 0 or a negative errno */
 int iw_cm_rebind(struct iw_cm *cm, bool other_port);
-/** Options of a connected socket: keepalive, user time-out. */
+/** Options of a connected socket: how it asks a silent peer. */
 void iw_cm_socket_connected(int fd);
 void iw_cm_socket_tos(int fd, uint8_t tos);
 /** A connected socket is as before connect() again, bound as it was. @return 0 or negative errno */

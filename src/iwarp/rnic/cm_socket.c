@@ -11,11 +11,13 @@
 #include <netinet/tcp.h>
 #include <string.h>
 
-#define KEEP_IDLE_S     60 /* a silent peer is asked after this long */
-#define KEEP_INTERVAL_S 10
-#define KEEP_COUNT      6
-#define USER_TIMEOUT_MS 60000 /* unacknowledged data this old: the peer is dead */
-#define PORT_TRIES      64    /* ports of other programs to pass over */
+#define KEEP_COUNT  4  /* a peer that has nothing to answer is asked so often */
+#define KEEP_SPREAD 20 /* and after this part of the time again */
+#define PORT_TRIES  64 /* ports of other programs to pass over */
+
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44
+#endif
 
 static void set_int(int fd, int level, int name, int value)
 {
@@ -45,11 +47,13 @@ int iw_cm_socket(int family, const struct iw_cm *cm)
 
 void iw_cm_socket_connected(int fd)
 {
+    int s = (int)iw_conf()->silence_s;
     set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
-    set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
+    set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, s);
+    set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, s < KEEP_SPREAD ? 1 : s / KEEP_SPREAD);
     set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
-    set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+    /* A closed window is probed ever more rarely; before Linux 6.15 every two minutes at last. */
+    set_int(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, (int)iw_cm_watch_ms());
 }
 
 int iw_cm_socket_again(int fd)

@@ -13,6 +13,8 @@
 #define SPIN_US_MAX    1000000
 #define CONNECT_MS_MIN 100
 #define CONNECT_MS_MAX 600000
+#define SILENCE_S_MIN  6
+#define SILENCE_S_MAX  3600
 #define PCAP_MB_MAX    1000000
 
 static bool parse_number(const char *s, unsigned long min, unsigned long max, unsigned long *out)
@@ -94,6 +96,15 @@ static bool parse_connect_ms(struct iw_conf *conf, const char *s)
     return true;
 }
 
+static bool parse_silence_s(struct iw_conf *conf, const char *s)
+{
+    unsigned long n;
+    if (!parse_number(s, SILENCE_S_MIN, SILENCE_S_MAX, &n))
+        return false;
+    conf->silence_s = (unsigned)n;
+    return true;
+}
+
 static bool parse_congestion(struct iw_conf *conf, const char *s)
 {
     return parse_string(s, conf->congestion, sizeof(conf->congestion));
@@ -147,6 +158,9 @@ static const struct iw_knob knobs[] = {
      "RDMA_CM_EVENT_UNREACHABLE; if shorter, also for an MPA Request (5000) and a first message "
      "(10000) to a listener",
      parse_connect_ms},
+    {"ANYWARP_SILENCE_S", "number", "6 to 3600", "60",
+     "seconds that a peer may leave unanswered what TCP sends and asks; after them it is dead",
+     parse_silence_s},
     {"ANYWARP_SPIN_US", "number", "0 to 1000000", "50",
      "microseconds to look for work before a blocking wait sleeps; four times that for events of "
      "connections",

@@ -15,6 +15,7 @@ struct iw_conf {
     uint32_t fpdu_bytes;
     bool ext;            /* ANYWARP_EXT: the anywarp extension bit, on by default */
     unsigned connect_ms; /* ANYWARP_CONNECT_MS: patience with TCP, then with the Reply, 20000 */
+    unsigned silence_s;  /* ANYWARP_SILENCE_S: of a peer that TCP asks, then it is dead, 60 */
     unsigned spin_us;    /* ANYWARP_SPIN_US: inline spin before a blocking wait, 50 */
     char congestion[16]; /* ANYWARP_CONGESTION: TCP congestion control; empty: the system's */
     bool stats;          /* ANYWARP_STATS: statistics for others to read, on by default */

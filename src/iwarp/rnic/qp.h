@@ -210,6 +210,7 @@ enum iw_qp_news {
     IW_QP_NEWS_RESET = 1 << 3,        /* with CLOSED: by a reset */
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
+    IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
 };
 
 /** Its completion counters; see counter.h. */
@@ -262,6 +263,7 @@ struct iw_qp {
     struct iw_sent sent;  /* and not completed yet */
     atomic_bool heard;    /* bytes came in since something was posted; a hint */
     bool tx_blocked;      /* TCP is full */
+    bool watched;         /* the CM looks whether TCP gets answers */
     uint8_t retries;      /* left to pollers while it is; 0: EPOLLOUT is asked for */
     bool rx_paused;       /* the socket is not read: only its end is of interest */
     bool rx_takes_in;     /* paused, and yet it is read */

@@ -209,12 +209,19 @@ void iw_qp_stalled(struct iw_qp *qp)
     iw_rx_leave(qp);
 }
 
-void iw_qp_lose(struct iw_qp *qp)
+void iw_qp_watched(struct iw_qp *qp, bool watched)
+{
+    lock_get(&qp->sq_lock);
+    qp->watched = watched;
+    lock_put(&qp->sq_lock);
+}
+
+void iw_qp_lose(struct iw_qp *qp, int error)
 {
     struct iw_wakes w = {0};
     lock_get(&qp->rx_lock);
     lock_get(&qp->sq_lock);
-    iw_qp_lost_locked(qp, -ECONNABORTED, &w);
+    iw_qp_lost_locked(qp, error, &w);
     lock_put(&qp->sq_lock);
     iw_qp_settle_rx_locked(qp, &w);
     lock_put(&qp->rx_lock);

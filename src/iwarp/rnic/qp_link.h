@@ -66,8 +66,11 @@ void iw_qp_expired(struct iw_qp *qp);
 /** The connection stalls for IW_STALL_MS now, if the socket was not empty since. */
 void iw_qp_stalled(struct iw_qp *qp);
 
-/** The stream is lost without a word to or from the peer. */
-void iw_qp_lose(struct iw_qp *qp);
+/** Notes whether the CM looks at what TCP has sent; if not, IW_QP_NEWS_SENDS tells of more. */
+void iw_qp_watched(struct iw_qp *qp, bool watched);
+
+/** The stream is lost without a word to or from the peer: negative errno @p error. */
+void iw_qp_lose(struct iw_qp *qp, int error);
 
 /** Whether a stream was ever attached. */
 bool iw_qp_was_linked(struct iw_qp *qp);

@@ -169,6 +169,11 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
         leave_to_pollers_locked(qp, qp->tx.sent_pos != before);
     else
         release_batch_locked(qp);
+    if (!qp->watched && qp->tx.sent_pos != before) {
+        qp->watched = true;
+        w->qp = qp;
+        w->cm |= IW_QP_NEWS_SENDS;
+    }
     if (r < 0 && r != -EAGAIN)
         iw_qp_lost_locked(qp, r, w);
     else if (!more && !waits && !qp->tx_blocked && !qp->term_queued)

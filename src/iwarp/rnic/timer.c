@@ -8,7 +8,7 @@
 
 static struct {
     struct lock lock;
-    struct list due; /* by time; most are set with growing times, so the tail is near */
+    struct list due; /* by time */
     uint64_t wake;   /* when the engine is told to wake: when the first is due; 0: never */
     struct iw_timer *firing;
     pthread_t thread; /* that fires */
@@ -26,12 +26,17 @@ uint64_t iw_now(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static uint64_t due_of(const struct list *l)
+{
+    return container_of(l, struct iw_timer, link)->due;
+}
+
 /** Has the engine wake for the first timer, or no more if there is none. */
 static void wake_for_first_locked(void)
 {
     assert_held(&timers.lock);
     bool none = list_empty(&timers.due);
-    uint64_t due = none ? 0 : container_of(timers.due.next, struct iw_timer, link)->due;
+    uint64_t due = none ? 0 : due_of(timers.due.next);
     if (due != timers.wake && iw_engine_wake_at(due))
         timers.wake = due;
 }
@@ -44,6 +49,24 @@ static void unlink_locked(struct iw_timer *t)
     t->set = false;
 }
 
+/** What comes behind a timer of that time, found from the nearer end of the list. */
+static struct list *before_locked(uint64_t due)
+{
+    struct list *all = &timers.due, *l = all;
+    assert_held(&timers.lock);
+    if (list_empty(all))
+        return all;
+    uint64_t first = due_of(all->next), last = due_of(all->prev);
+    if (due <= first || due - first < last - due) {
+        for (l = all->next; l != all && due_of(l) <= due; l = l->next)
+            ;
+        return l;
+    }
+    while (l->prev != all && due_of(l->prev) > due)
+        l = l->prev;
+    return l;
+}
+
 void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *))
 {
     uint64_t due = iw_now() + us * 1000u;
@@ -52,10 +75,7 @@ void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_tim
     t->due = due;
     t->fire = fire;
     t->set = true;
-    struct list *after = timers.due.prev;
-    while (after != &timers.due && container_of(after, struct iw_timer, link)->due > due)
-        after = after->prev;
-    list_add_tail(after->next, &t->link);
+    list_add_tail(before_locked(due), &t->link);
     wake_for_first_locked();
     lock_put(&timers.lock);
 }
