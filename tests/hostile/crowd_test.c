@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* More connections without a Request than a listener keeps: the oldest have to go. */
+/*
+ * More connections than a listener keeps that are not accepted: without a Request, or with one that
+ * is rejected and a peer that does not hang up. The oldest have to go.
+ */
 #include "api/cm_kit.h"
 
 #include <dirent.h>
@@ -9,6 +12,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -83,10 +87,76 @@ static void the_oldest_make_room(void **state)
     cm_close(&s);
 }
 
+/** A Request of revision 1. */
+static void ask(int fd)
+{
+    static const char request[20] = "MPA ID Req Frame\0\1\0";
+    assert_int_equal(send(fd, request, sizeof(request), MSG_NOSIGNAL), sizeof(request));
+}
+
+static void reject(struct cm_sides *s)
+{
+    struct rdma_cm_id *id = cm_request(s->b);
+    assert_int_equal(rdma_reject(id, NULL, 0), 0);
+    assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+/** Whether the listener has answered. */
+static void expect_reply(int fd)
+{
+    char reply[20];
+    assert_true(closed(fd, WAIT_MS)); /* readable */
+    assert_int_equal(recv(fd, reply, sizeof(reply), MSG_DONTWAIT), sizeof(reply));
+}
+
+/** Peers that are rejected, by the library or the program, and stay: they count until they go. */
+static void the_rejected_count(void **state)
+{
+    enum { BACKLOG = 8 };
+    static int crowd[CROWD];
+    (void)state;
+    for (int by_program = 0; by_program < 2; by_program++) {
+        struct cm_sides s;
+        struct rdma_cm_id *a, *b;
+        cm_open(&s, NULL);
+        cm_connect(&s, &a, &b);
+        struct rdma_cm_id *listener = s.listener;
+        assert_int_equal(rdma_create_id(s.b, &s.listener, NULL, RDMA_PS_TCP), 0);
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        assert_int_equal(rdma_bind_addr(s.listener, (struct sockaddr *)&to), 0);
+        assert_int_equal(rdma_listen(s.listener, BACKLOG), 0);
+        to.sin_port = rdma_get_src_port(s.listener);
+        memcpy(&s.addr, &to, sizeof(to));
+        int before = descriptors();
+        for (int i = 0; i < CROWD; i++) {
+            crowd[i] = call(&s);
+            ask(crowd[i]);
+            if (by_program)
+                reject(&s);
+            if (by_program || i >= BACKLOG)
+                expect_reply(crowd[i]);
+        }
+        assert_in_range(descriptors(), before + CROWD, before + CROWD + KEPT);
+        for (int i = 0; !by_program && i < BACKLOG; i++)
+            reject(&s);
+        for (int i = 0; i < CROWD; i++)
+            close(crowd[i]);
+        for (int ms = 0; descriptors() > before && ms < WAIT_MS; ms += 10)
+            usleep(10000);
+        assert_int_equal(descriptors(), before);
+        assert_int_equal(rdma_destroy_id(listener), 0);
+        cm_drop(a);
+        assert_int_equal(cm_expect(s.b, RDMA_CM_EVENT_DISCONNECTED), 0);
+        cm_drop(b);
+        cm_close(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_make_room),
+        cmocka_unit_test(the_rejected_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

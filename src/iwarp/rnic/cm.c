@@ -43,7 +43,7 @@ struct iw_cm *iw_cm_new(void)
     pthread_cond_init(&cm->idle, NULL);
     atomic_init(&cm->refs, 1);
     list_init(&cm->events);
-    list_init(&cm->half_opens);
+    list_init(&cm->endable);
     list_init(&cm->child_link);
     cm->fd = -1;
     return cm;
@@ -418,6 +418,7 @@ void iw_cm_release(struct iw_cm *cm, bool reset)
         }
         sys_close(fd);
     }
+    iw_cm_orphan(cm);
     if (watched)
         iw_cm_put(cm);
 }

@@ -56,6 +56,14 @@ struct iw_cm_pending {
     struct iw_cm_event event;
 };
 
+/** What a listener's child is to its account. */
+enum iw_cm_child {
+    IW_CM_NO_CHILD,
+    IW_CM_HALF_OPEN,   /* WAIT_REQUEST */
+    IW_CM_UNDECIDED,   /* DECISION, known to the program */
+    IW_CM_TURNED_AWAY, /* waits for the peer to hang up */
+};
+
 /** What TCP had heard at the last look at a peer that owes it an answer; see cm_tcp.c. */
 struct iw_cm_silence {
     unsigned looks;   /* since it heard anything */
@@ -122,13 +130,13 @@ struct iw_cm {
 
     /* listener */
     int backlog;
-    unsigned half_open;     /* children in WAIT_REQUEST */
-    unsigned undecided;     /* children in DECISION */
-    struct list half_opens; /* child_link of the former, oldest first */
+    unsigned children;   /* from accept() to close(), or to iw_cm_accept() */
+    unsigned undecided;  /* of them */
+    struct list endable; /* child_link of the others, oldest first */
     /* child */
-    struct iw_cm *listener; /* a reference, until decided */
+    struct iw_cm *listener; /* a reference, while it counts there */
     struct list child_link; /* under listener->lock */
-    bool counted_undecided; /* in which of its counts; under listener->lock */
+    enum iw_cm_child child; /* under listener->lock */
 
     struct iw_cm *next_chosen; /* cm_all.c */
 };

@@ -207,8 +207,6 @@ void iw_cm_abandon(struct iw_cm *cm)
         finish(cm, -ECONNABORTED);
         return;
     }
-    if (child)
-        iw_cm_orphan(cm);
     iw_cm_release(cm, false);
     if (state == IW_CM_S_LISTEN)
         iw_cm_drop_children(cm); /* now that nobody is making one any more */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #define BACKLOG_DEFAULT 1024
-#define HALF_OPEN_MAX   1024 /* children of one listener without a whole Request */
+#define CHILDREN_MAX    1024 /* of one listener that are not accepted, or its backlog if larger */
 #define ACCEPTS_A_PASS  32
 #define REQUEST_MS      5000
 #define PAUSE_MS        100 /* out of descriptors: look again then */
@@ -64,23 +64,45 @@ void iw_cm_orphan(struct iw_cm *cm)
         return;
     lock_get(&listener->lock);
     list_del(&cm->child_link);
-    if (cm->counted_undecided)
-        listener->undecided--;
-    else
-        listener->half_open--;
+    listener->undecided -= cm->child == IW_CM_UNDECIDED;
+    listener->children--;
+    cm->child = IW_CM_NO_CHILD;
     lock_put(&listener->lock);
     iw_cm_put(listener);
 }
 
-/** The child that has waited longest for its Request, referenced; NULL if there is none. */
-static struct iw_cm *oldest_locked(struct iw_cm *listener)
+/** A child that the program rejects counts until it is closed. */
+static void count_turned_away(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct iw_cm *listener = cm->listener;
+    if (listener)
+        iw_cm_get(listener);
+    lock_put(&cm->lock);
+    if (!listener)
+        return;
+    lock_get(&listener->lock);
+    if (cm->child == IW_CM_UNDECIDED) {
+        listener->undecided--;
+        cm->child = IW_CM_TURNED_AWAY;
+        list_add_tail(&listener->endable, &cm->child_link);
+    }
+    lock_put(&listener->lock);
+    iw_cm_put(listener);
+}
+
+/** The first child on the list, referenced; NULL if there is none. */
+static struct iw_cm *oldest_locked(struct iw_cm *listener, bool half_open)
 {
     assert_held(&listener->lock);
-    if (list_empty(&listener->half_opens))
-        return NULL;
-    struct iw_cm *cm = container_of(listener->half_opens.next, struct iw_cm, child_link);
-    iw_cm_get(cm);
-    return cm;
+    list_for_each (l, &listener->endable) {
+        struct iw_cm *cm = container_of(l, struct iw_cm, child_link);
+        if (half_open && cm->child != IW_CM_HALF_OPEN)
+            continue;
+        iw_cm_get(cm);
+        return cm;
+    }
+    return NULL;
 }
 
 /** Ends a child without a whole Request. */
@@ -88,16 +110,24 @@ static void drop_child(struct iw_cm *cm)
 {
     if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
         return;
-    iw_cm_orphan(cm);
     iw_cm_release(cm, false);
     iw_cm_put(cm);
+}
+
+/** Ends a child, unless another thread is just at it: it has no whole Request, or is rejected. */
+static void make_room(struct iw_cm *cm)
+{
+    if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
+        iw_cm_release(cm, false);
+    else
+        drop_child(cm);
 }
 
 void iw_cm_drop_children(struct iw_cm *listener)
 {
     for (;;) {
         lock_get(&listener->lock);
-        struct iw_cm *child = oldest_locked(listener);
+        struct iw_cm *child = oldest_locked(listener, true);
         lock_put(&listener->lock);
         if (!child)
             return;
@@ -115,9 +145,16 @@ void iw_cm_request_expired(struct iw_cm *cm)
 
 /* ---- new ones ---- */
 
+static unsigned children_max(const struct iw_cm *listener)
+{
+    unsigned backlog = (unsigned)listener->backlog;
+    return backlog > CHILDREN_MAX ? backlog : CHILDREN_MAX;
+}
+
 /**
- * Takes one connection. With too many half-open children the oldest makes room: had the newcomers
- * to go, whoever opens connections and says nothing would keep everybody out.
+ * Takes one connection. With too many children the oldest that the program does not know, or has
+ * rejected, makes room: had the newcomers to go, whoever opens connections and says nothing would
+ * keep everybody out.
  * @param leaves  a child that has to be ended, referenced, or NULL
  * @return false if no more can be accepted now
  */
@@ -141,10 +178,10 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
     lock_get(&listener->lock);
     bool wanted = cm && nego && listener->state == IW_CM_S_LISTEN;
     if (wanted) {
-        if (listener->half_open >= HALF_OPEN_MAX)
-            *leaves = oldest_locked(listener);
-        listener->half_open++;
-        list_add_tail(&listener->half_opens, &cm->child_link);
+        cm->child = IW_CM_HALF_OPEN;
+        list_add_tail(&listener->endable, &cm->child_link);
+        if (++listener->children > children_max(listener))
+            *leaves = oldest_locked(listener, false);
     }
     lock_put(&listener->lock);
     if (!wanted) {
@@ -187,8 +224,8 @@ static bool accept_one(struct iw_cm *listener)
     bool more = accept_in_order(listener, &oldest);
     lock_put(&in_order);
     if (oldest) {
-        iw_log(IW_LOG_WARN, "connection dropped: too many are half open, this one for longest");
-        drop_child(oldest);
+        iw_log(IW_LOG_WARN, "connection dropped: too many are not accepted, the oldest goes");
+        make_room(oldest);
         iw_cm_put(oldest);
     }
     return more;
@@ -233,12 +270,11 @@ static struct iw_cm *queue_request(struct iw_cm *cm)
     if (!room)
         iw_log(IW_LOG_WARN, "connection refused: backlog is full");
     bool queued = room && iw_cm_queue_locked(listener, cm, &cm->asked, &ev);
+    cm->child = queued ? IW_CM_UNDECIDED : IW_CM_TURNED_AWAY;
     if (queued) {
         iw_cm_get(listener);
         listener->undecided++;
-        listener->half_open--;
         list_del(&cm->child_link);
-        cm->counted_undecided = true;
     }
     lock_put(&listener->lock);
     return queued ? listener : NULL;
@@ -306,12 +342,14 @@ static int begin_decision(struct iw_cm *cm, enum iw_cm_state next)
         cm->state = cm->peer_gone ? IW_CM_S_CLOSED : next;
     bool gone = cm->peer_gone;
     lock_put(&cm->lock);
-    if (!r)
-        iw_cm_orphan(cm);
     if (!r && gone) {
         iw_cm_release(cm, false);
         return -ECONNRESET;
     }
+    if (!r && next == IW_CM_S_ACCEPTED)
+        iw_cm_orphan(cm);
+    else if (!r)
+        count_turned_away(cm);
     return r;
 }
 
