@@ -312,11 +312,14 @@ static void expect(unsigned b, const uint64_t want[KINDS])
 
 static void unsignaled(struct side *s, const struct side *peer, enum ibv_wr_opcode op, uint32_t len)
 {
-    struct ibv_sge sge = {(uintptr_t)s->buf, len, s->mr->lkey};
-    struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-                                   .num_sge = 1,
-                                   .opcode = op,
-                                   .wr.rdma = {(uintptr_t)peer->buf + 4096, peer->mr->rkey}};
+    /* What comes in goes elsewhere than what goes out comes from. */
+    size_t at = op == IBV_WR_RDMA_READ ? SIDE_BYTES / 2 : 0;
+    struct ibv_sge sge = {(uintptr_t)s->buf + at, len, s->mr->lkey};
+    struct ibv_send_wr *bad,
+        wr = {.sg_list = &sge,
+              .num_sge = 1,
+              .opcode = op,
+              .wr.rdma = {(uintptr_t)peer->buf + SIDE_BYTES / 4, peer->mr->rkey}};
     assert_int_equal(ibv_post_send(s->id->qp, &wr, &bad), 0);
 }
 
@@ -327,7 +330,7 @@ static void operations_are_counted(void **state)
     pair_open(&p, &(struct pair_conf){.send_wr = 64, .recv_wr = 64, .made = count_each});
     assert_int_equal(attach(p.a.id->qp, ops[0][SEND], 1), EINVAL); /* connected */
     for (unsigned i = 0; i < 8; i++)
-        side_recv(&p.b, i, 0, 4096);
+        side_recv(&p.b, i, SIDE_BYTES * 3 / 4, 4096);
     for (unsigned i = 0; i < 3; i++)
         unsignaled(&p.a, &p.b, IBV_WR_SEND, 100);
     for (unsigned i = 0; i < 5; i++)
@@ -369,8 +372,8 @@ static void bytes_are_counted(void **state)
     struct pair p;
     (void)state;
     pair_open(&p, &(struct pair_conf){.send_wr = 64, .recv_wr = 64, .made = count_bytes});
-    side_recv(&p.b, 1, 0, 4096);
-    side_recv(&p.a, 1, 0, 4096);
+    side_recv(&p.b, 1, SIDE_BYTES * 3 / 4, 4096);
+    side_recv(&p.a, 1, SIDE_BYTES * 3 / 4, 4096);
     unsignaled(&p.a, &p.b, IBV_WR_SEND, 100);
     unsignaled(&p.b, &p.a, IBV_WR_SEND, 30);
     unsignaled(&p.a, &p.b, IBV_WR_RDMA_WRITE, 100000); /* several FPDUs */
