@@ -67,8 +67,10 @@ names()
         [ -f "$file" ] && readelf -d "$file" 2>/dev/null | grep -q 'NEEDED.*lib\(ibverbs\|rdmacm\)\.' ||
             continue
         count=$((count + 1))
-        missing=$(LD_LIBRARY_PATH=$BUILDDIR/.libs ldd -r "$file" 2>&1 |
-            grep -E '(undefined symbol|not found|not defined).*(ibv_|rdma_|verbs_|IBVERBS|RDMACM)')
+        LD_LIBRARY_PATH=$BUILDDIR/.libs ldd -r "$file" >"$dir/ldd" 2>&1
+        missing=$(grep -E '(undefined symbol|not found|not defined).*(ibv_|rdma_|verbs_|IBVERBS|RDMACM)' \
+            "$dir/ldd")
+        grep -qF "$BUILDDIR/.libs/libibverbs.so.1" "$dir/ldd" || missing='does not load ours'
         [ -z "$missing" ] && continue
         result=FAILED
         printf '%s\n%s\n' "$file" "$missing" >&2
