@@ -27,10 +27,13 @@ static bool readable(int fd, int ms)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ms) == 1;
 }
 
+/** Its completion is there when it returns: the response to a Read comes behind it. */
 static void send_one(struct pair *p, unsigned flags)
 {
     side_recv(&p->b, 1, 0, 64);
     assert_int_equal(side_post(&p->a, &p->b, IBV_WR_SEND, 1, 0, 64, 0, flags), 0);
+    assert_int_equal(side_poll(&p->a).status, IBV_WC_SUCCESS);
+    assert_int_equal(side_post(&p->a, &p->b, IBV_WR_RDMA_READ, 2, 64, 1, 64, 0), 0);
     assert_int_equal(side_poll(&p->a).status, IBV_WC_SUCCESS);
 }
 

@@ -170,16 +170,20 @@ static struct {
 static void child_main(int port_fd, int go_fd)
 {
     char c;
-    struct rdma_event_channel *ch = rdma_create_event_channel();
+    static struct rdma_event_channel *ch; /* what is in use at exit() is no leak */
+    static struct rdma_cm_id *id;
+    static struct ibv_mr *mr;
+    static char *buf;
+    ch = rdma_create_event_channel();
     CHECK(ch);
-    struct rdma_cm_id *id = child_resolve(ch, port_fd);
+    id = child_resolve(ch, port_fd);
     struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_RC};
     CHECK(!rdma_create_qp(id, NULL, &attr));
     struct rdma_conn_param param = {.initiator_depth = 4, .responder_resources = 4};
     CHECK(!rdma_connect(id, &param));
     child_event(ch, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
-    char *buf = calloc(1, PART);
-    struct ibv_mr *mr = ibv_reg_mr(id->pd, buf, PART, 0);
+    buf = calloc(1, PART);
+    mr = ibv_reg_mr(id->pd, buf, PART, 0);
     CHECK(mr);
     struct ibv_sge sge = {(uintptr_t)buf, PART, mr->lkey};
     struct ibv_send_wr *bad, wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};

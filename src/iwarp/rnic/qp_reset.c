@@ -62,7 +62,7 @@ static void renew_sending_locked(struct iw_qp *qp)
     atomic_store(&qp->looked.heard, false);
     qp->unflushed = 0;
     atomic_store(&qp->heard, false);
-    qp->tx_blocked = qp->tx_hold = qp->term_queued = false;
+    qp->tx_blocked = qp->tx_hold = qp->term_queued = qp->watched = false;
     qp->retries = qp->rtr = qp->term_len = 0;
     qp->sent_beyond = 0;
     iw_grace_init(&qp->grace);
@@ -80,6 +80,7 @@ static void renew_receiving_locked(struct iw_qp *qp)
     qp->rx_paused = qp->rx_takes_in = qp->rx_ended = qp->fin_known = false;
     qp->stall = (struct iw_stall){0};
     qp->peer_qpn = 0;
+    qp->awaits_since = 0;
     lock_get(&qp->own_rq.lock);
     qp->own_rq.flushing = false;
     lock_put(&qp->own_rq.lock);

@@ -156,6 +156,20 @@ static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg, u
     lock_put(&qp->sq_lock);
 }
 
+/** The peer's FIN came in: what is in front of it waits for receives, for a time. */
+static void await_receives(struct iw_qp *qp)
+{
+    qp->awaits_since = iw_now();
+    qp->wakes.qp = qp;
+    qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
+    qp->wakes.life = qp->life;
+    lock_get(&qp->sq_lock);
+    qp->fin_known = true;
+    qp->rx_takes_in = false;
+    iw_qp_want_locked(qp);
+    lock_put(&qp->sq_lock);
+}
+
 static void pause_reading(struct iw_qp *qp, bool paused)
 {
     if (qp->paused == paused)
@@ -168,6 +182,8 @@ static void pause_reading(struct iw_qp *qp, bool paused)
     qp->rx_takes_in = paused && qp->stall.takes_in && !qp->fin_known;
     iw_qp_want_locked(qp);
     lock_put(&qp->sq_lock);
+    if (paused && qp->fin_known)
+        await_receives(qp); /* until now receives came in time */
 }
 
 /** The facts about what the peer sent, unless an upcall has noted better ones. */
@@ -261,19 +277,6 @@ static ssize_t discard(struct iw_qp *qp)
         n = qp->stream->ops->recv(qp->stream, qp->staging, IW_STAGING_BYTES);
     while (n == IW_STAGING_BYTES && ++rounds < DISCARDS_A_PASS);
     return n;
-}
-
-/** The peer's FIN came in: what is in front of it waits for receives, for a time. */
-static void await_receives(struct iw_qp *qp)
-{
-    qp->wakes.qp = qp;
-    qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
-    qp->wakes.life = qp->life;
-    lock_get(&qp->sq_lock);
-    qp->fin_known = true;
-    qp->rx_takes_in = false;
-    iw_qp_want_locked(qp);
-    lock_put(&qp->sq_lock);
 }
 
 static void lost(struct iw_qp *qp, int error)

@@ -32,6 +32,7 @@ void iw_stall_paused(struct iw_qp *qp)
     s->timed = true;
     qp->wakes.qp = qp;
     qp->wakes.cm |= IW_QP_NEWS_STALLS;
+    qp->wakes.life = qp->life;
 }
 
 bool iw_stall_due(struct iw_qp *qp)

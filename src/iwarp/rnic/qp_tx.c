@@ -173,6 +173,7 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
         qp->watched = true;
         w->qp = qp;
         w->cm |= IW_QP_NEWS_SENDS;
+        w->life = qp->life;
     }
     if (r < 0 && r != -EAGAIN)
         iw_qp_lost_locked(qp, r, w);
