@@ -74,9 +74,9 @@ static void check_versions(const struct patient *p, const char *path, const stru
         const struct elf_version *v = &d->versions[i];
         const struct own *own = v->library ? own_named(p, v->library) : NULL;
         if (own && !offers(own, v->name))
-            doctor_say(DOCTOR_FAIL, "use a build of it for rdma-core 44, whose ABI anywarp has",
-                       "%s wants version %s of %s, which anywarp does not have", path, v->name,
-                       own->name);
+            doctor_say(
+                DOCTOR_FAIL, "use a build of it for rdma-core 65 or older, whose ABI anywarp has",
+                "%s wants version %s of %s, which anywarp does not have", path, v->name, own->name);
     }
 }
 

@@ -86,18 +86,18 @@ expect 1 "is for another C library" "$ANYWARP" doctor "$dir/libc"
 printf 'int newer(void);\nint main(void) { return newer(); }\n' >"$dir/main.c"
 mkdir "$dir/lib"
 echo 'int newer(void) { return 0; }' >"$dir/newer.c"
-echo 'IBVERBS_1.15 { global: newer; };' >"$dir/newer.map"
+echo 'IBVERBS_1.99 { global: newer; };' >"$dir/newer.map"
 "$cc" -shared -fPIC -Wl,-soname,libibverbs.so.1 -Wl,--version-script="$dir/newer.map" \
     -o "$dir/lib/libibverbs.so.1" "$dir/newer.c"
 build newer -L"$dir/lib" -l:libibverbs.so.1
-expect 1 "FAIL $dir/newer wants version IBVERBS_1.15 of libibverbs.so.1" \
+expect 1 "FAIL $dir/newer wants version IBVERBS_1.99 of libibverbs.so.1" \
     "$ANYWARP" doctor "$dir/newer"
 printf 'int newer(void);\nint call(void) { return newer(); }\n' >"$dir/call.c"
 "$cc" -shared -fPIC -Wl,-soname,libcall.so -o "$dir/lib/libcall.so" "$dir/call.c" -L"$dir/lib" \
     -l:libibverbs.so.1
 printf 'int call(void);\nint main(void) { return call(); }\n' >"$dir/main.c"
 build indirect -L"$dir/lib" -lcall -Wl,--allow-shlib-undefined,-rpath-link,"$dir/lib"
-expect 1 "FAIL $dir/lib/libcall.so wants version IBVERBS_1.15" \
+expect 1 "FAIL $dir/lib/libcall.so wants version IBVERBS_1.99" \
     env LD_LIBRARY_PATH="$dir/lib" "$ANYWARP" doctor "$dir/indirect"
 expect 1 'the loader does not take .*: libcall.so: cannot open .* -> install' \
     "$ANYWARP" doctor "$dir/indirect"
