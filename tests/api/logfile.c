@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,8 @@
 
 #define LINE_BYTES 1200
 #define KEPT_MAX   16
+#define TRIES      100
+#define TRY_MS     20
 
 static struct {
     struct ibv_qp *qp;
@@ -41,10 +44,12 @@ int log_teardown(void **state)
     return unlink(name);
 }
 
-void log_expect(uint32_t qp_num, const char *pattern)
+/** Leaves the last line of that QP, or nothing, in @p found. @return how many there are */
+static unsigned lines_of(uint32_t qp_num, char found[LINE_BYTES])
 {
-    char line[LINE_BYTES], found[LINE_BYTES] = "", start[64];
+    char line[LINE_BYTES], start[64];
     unsigned n = 0;
+    found[0] = 0;
     FILE *f = fopen(name, "r");
     assert_non_null(f);
     snprintf(start, sizeof(start), "anywarp: QP 0x%06x: ", qp_num);
@@ -56,6 +61,16 @@ void log_expect(uint32_t qp_num, const char *pattern)
         n++;
     }
     fclose(f);
+    return n;
+}
+
+void log_expect(uint32_t qp_num, const char *pattern)
+{
+    char found[LINE_BYTES];
+    unsigned n;
+    /* The end of a connection is told first, and logged when its work is flushed. */
+    for (int tries = 0; (n = lines_of(qp_num, found)) == 0 && pattern && tries < TRIES; tries++)
+        poll(NULL, 0, TRY_MS);
     if (n != (pattern != NULL) || (pattern && fnmatch(pattern, found, 0)))
         fail_msg("wanted one line \"%s\", got %u: \"%s\"", pattern ? pattern : "(none)", n, found);
 }

@@ -25,7 +25,7 @@
 #define CONN_MB    16 /* taken in for a connection that stalls */
 #define PROCESS_MB 64
 #define PEERS      8  /* more than the process has room for */
-#define SLACK_MB   28 /* a sanitizer keeps more */
+#define SLACK_MB   48 /* a sanitizer keeps more */
 
 static long now_ms(void)
 {

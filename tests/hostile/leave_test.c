@@ -172,8 +172,8 @@ static void child_main(int port_fd, int go_fd)
     char c;
     static struct rdma_event_channel *ch; /* what is in use at exit() is no leak */
     static struct rdma_cm_id *id;
-    static struct ibv_mr *mr;
-    static char *buf;
+    static struct ibv_mr *volatile mr; /* not left out, as nobody reads it */
+    static char *volatile buf;
     ch = rdma_create_event_channel();
     CHECK(ch);
     id = child_resolve(ch, port_fd);

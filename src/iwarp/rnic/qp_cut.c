@@ -367,10 +367,15 @@ enum iw_err iw_qp_gone_locked(struct iw_qp *qp)
     struct iovec iov[IW_MAX_SGE];
     struct iwc_msg m;
     const uint8_t *p = unreadable(qp->batch);
+    enum iw_err err = IW_OK;
     assert_held(&qp->sq_lock);
-    for (uint32_t i = qp->sq.head; i != qp->sq.tail && i != qp->sq.cut + 1; i++)
-        if (is_under_way(qp, i) && !gather_locked(qp, i, &m, iov) && gone_locked(qp, i, &m, p))
-            return IW_ERR_LOCAL_GONE;
+    iw_copy_begin(qp->pd);
+    for (uint32_t i = qp->sq.head; !err && i != qp->sq.tail && i != qp->sq.cut + 1; i++)
+        if (is_under_way(qp, i) && !gather_locked(qp, i, &m, iov))
+            err = gone_locked(qp, i, &m, p);
+    iw_copy_end();
+    if (err)
+        return err;
     return iw_answer_gone_locked(qp, p) ? IW_ERR_READ_GONE : IW_ERR_LOCAL_GONE;
 }
 
