@@ -3,6 +3,7 @@
 #include "engine/still.h"
 #include "unit/vectors.h"
 
+#include "rnic/qp_link.h"
 #include "wire/bytes.h"
 
 #include <errno.h>
@@ -220,6 +221,21 @@ static void a_paused_stream_says_why_it_died(void **state)
     assert_string_equal(iw_qp(qp)->explanation, "ETIMEDOUT, Connection timed out");
 }
 
+/** The time limit may be that of an older wait, from before receives came. */
+static void a_fin_has_the_time_that_began_last(void **state)
+{
+    (void)state;
+    for (uint32_t i = 1; i <= EARLYS && !iw_qp(qp)->paused; i++)
+        send_early(i);
+    assert_true(iw_qp(qp)->paused);
+    unsigned before = iw_qp(qp)->awaits;
+    iw_qp_ready(iw_qp(qp), EPOLLRDHUP);
+    iw_qp_expired(iw_qp(qp), before);
+    assert_int_equal(iw_qp(qp)->error, IW_OK);
+    iw_qp_expired(iw_qp(qp), iw_qp(qp)->awaits);
+    assert_int_equal(iw_qp(qp)->error, IW_ERR_LLP_LOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(deregistered_memory_is_not_sent, setup, teardown),
         cmocka_unit_test_setup_teardown(terminate_meets_full_window, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_dropped_is_dropped_in_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fin_has_the_time_that_began_last, setup, teardown),
         cmocka_unit_test_setup_teardown(a_paused_stream_says_why_it_died, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

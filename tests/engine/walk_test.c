@@ -135,7 +135,7 @@ static void disconnect_link(struct walk *w, unsigned link, bool abrupt)
         for (int s = 0; s < 2; s++) { /* a FIN that waits for receives waits for its time */
             struct iw_qp *qp = iw_qp(w->side[link][s].qp);
             if (qp->fin_seen)
-                iw_qp_expired(qp);
+                iw_qp_expired(qp, qp->awaits);
         }
     }
     assert_false(a->linked || b->linked);

@@ -194,6 +194,13 @@ static void take_program(struct fuzz_in *in)
     }
 }
 
+/** The time limit, set by the latest reason, runs out. */
+static void expire(void)
+{
+    struct iw_qp *qp = iw_qp(victim.qp);
+    iw_qp_expired(qp, qp->awaits);
+}
+
 static void take_network(struct fuzz_in *in)
 {
     uint8_t what = fuzz_u8(in), amount = fuzz_u8(in);
@@ -214,7 +221,7 @@ static void take_network(struct fuzz_in *in)
         wire.out_chunk = amount + 1u;
         break;
     default:
-        iw_qp_expired(iw_qp(victim.qp));
+        expire();
     }
 }
 
@@ -263,7 +270,7 @@ static void end(void)
     wire.in_chunk = wire.out_chunk = SIZE_MAX;
     run();
     for (int i = 0; i < 3 && iw_qp(victim.qp)->linked; i++) {
-        iw_qp_expired(iw_qp(victim.qp));
+        expire();
         run();
     }
     FUZZ_CHECK(!iw_qp(victim.qp)->linked);

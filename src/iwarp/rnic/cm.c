@@ -260,7 +260,7 @@ static void linked_expired(struct iw_cm *cm, struct iw_qp *qp)
     } else if (nudges && !closing) {
         nudge(cm, qp, nudges);
     } else {
-        iw_qp_expired(qp);
+        iw_qp_expired(qp, atomic_load(&cm->awaits));
     }
 }
 
@@ -536,6 +536,7 @@ void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news)
     if (news & IW_QP_NEWS_FIN_HELD) {
         if (!atomic_exchange(&cm->released, true))
             iw_qp_release(qp); /* the timer was that of the hold */
+        atomic_store(&cm->awaits, atomic_load(&qp->awaits));
         set_close_timer(cm);
     }
     if (news & IW_QP_NEWS_SENDS)
@@ -577,7 +578,7 @@ static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)
 {
     iw_qp_close(qp, false);
     if (!wait_sent(qp))
-        iw_qp_expired(qp);
+        iw_qp_expired(qp, atomic_load(&qp->awaits));
     if (take_qp(cm)) {
         iw_qp_unlink(qp);
         unpin(qp);

@@ -97,6 +97,7 @@ struct iw_cm {
     struct iwc_stream_tcp tcp; /* owns fd once connected */
     struct iw_source source;
     struct iw_timer timer;
+    atomic_uint awaits;    /* those of the QP when the timer was set */
     struct iw_timer stall; /* a linked QP's: iw_qp_stalled() */
     struct iw_timer watch; /* a linked QP's, while TCP waits for answers */
     struct iw_cm_silence silence;

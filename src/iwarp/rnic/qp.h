@@ -318,7 +318,7 @@ struct iw_qp {
     uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
     atomic_bool starved;   /* Sends wait for a posted receive */
     bool paused;           /* and the socket is not read: the bound is reached */
-    uint64_t awaits_since; /* fin_known: iw_now() when a receive was awaited last */
+    atomic_uint awaits;    /* times that receives were awaited anew, with fin_known */
     bool fin_seen;         /* the peer's FIN is read, and waits behind held Sends */
     bool silent;           /* no FPDU came in yet, and the CM wants to know of the first; changed
                               under rx_lock and sq_lock */

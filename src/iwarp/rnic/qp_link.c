@@ -20,8 +20,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define AWAIT_NS      900000000ull /* less than the CM's time limit */
-#define FPDU_AUTO_EXT 16384        /* ULPDU bytes to another host's anywarp */
+#define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
 
 int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout)
 {
@@ -181,13 +180,13 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt)
     iw_wakes_fire(&w);
 }
 
-void iw_qp_expired(struct iw_qp *qp)
+void iw_qp_expired(struct iw_qp *qp, unsigned awaits)
 {
     struct iw_wakes w = {0};
     lock_get(&qp->rx_lock);
     uint32_t unused = (uint32_t)qp->held_bytes + qp->staged + qp->stall.bytes;
-    bool late = iw_now() - qp->awaits_since > AWAIT_NS; /* else the time has begun anew */
-    bool fin = qp->fin_known && qp->paused && late && !atomic_load(&qp->over);
+    bool anew = atomic_load(&qp->awaits) != awaits;
+    bool fin = qp->fin_known && qp->paused && !anew && !atomic_load(&qp->over);
     if (fin) {
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it, no receive came for its messages");
         iw_rx_abandon(qp);

@@ -60,8 +60,11 @@ bool iw_qp_ready(struct iw_qp *qp, uint32_t events);
 /** Begins a graceful close, or moves a connected QP to error and closes. */
 void iw_qp_close(struct iw_qp *qp, bool abrupt);
 
-/** The time limit of the close, or of a FIN behind held Sends, ran out. */
-void iw_qp_expired(struct iw_qp *qp);
+/**
+ * The time limit of the close, or of a FIN behind held Sends, ran out.
+ * @param awaits  qp->awaits when it began: of a FIN that has got more time since, it is no matter
+ */
+void iw_qp_expired(struct iw_qp *qp, unsigned awaits);
 
 /** The connection stalls for IW_STALL_MS now, if the socket was not empty since. */
 void iw_qp_stalled(struct iw_qp *qp);

@@ -80,7 +80,7 @@ static void renew_receiving_locked(struct iw_qp *qp)
     qp->rx_paused = qp->rx_takes_in = qp->rx_ended = qp->fin_known = false;
     qp->stall = (struct iw_stall){0};
     qp->peer_qpn = 0;
-    qp->awaits_since = 0;
+    atomic_store(&qp->awaits, 0);
     lock_get(&qp->own_rq.lock);
     qp->own_rq.flushing = false;
     lock_put(&qp->own_rq.lock);

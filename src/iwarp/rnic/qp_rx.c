@@ -159,7 +159,7 @@ static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg, u
 /** The peer's FIN came in: what is in front of it waits for receives, for a time. */
 static void await_receives(struct iw_qp *qp)
 {
-    qp->awaits_since = iw_now();
+    atomic_fetch_add(&qp->awaits, 1);
     qp->wakes.qp = qp;
     qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
     qp->wakes.life = qp->life;
