@@ -178,8 +178,8 @@ a=$(printf '%0200d' 0)
 b=${a//0/1}
 status_wanted=0
 kv 127.0.0.1 put key "$a"
-start put_a "$programs/kv_client" -p "$port" -n 200 127.0.0.1 put key "$a"
-start put_b "$programs/kv_client" -p "$port" -n 200 127.0.0.1 put key "$b"
+start put_a "$programs/kv_client" -p "$port" -n 600 127.0.0.1 put key "$a"
+start put_b "$programs/kv_client" -p "$port" -n 600 127.0.0.1 put key "$b"
 kv -n 300 127.0.0.1 get key
 expect_status 'puts' put_a 60 0 server
 expect_status 'puts' put_b 60 0 server
