@@ -319,7 +319,7 @@ static void nor_with_fences(void **state)
 #ifdef ANYWARP_TSAN
 /* No handler of this program runs, but after fork() among threads it sometimes thinks that one
  * does. */
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
     return "report_signal_unsafe=0";
