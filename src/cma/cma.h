@@ -2,7 +2,7 @@
 /*
  * librdmacm, table of contents: the objects and, under the name of its file, what each file offers
  * to the others. The public functions are documented in <rdma/rdma_cma.h>; the transport behind
- * them is rnic/iwcm.h.
+ * them is cm/port.h.
  *
  * Locks, outermost first:
  * - id->lock: one call at a time on an id: its state, options and public fields. Held across those
@@ -15,10 +15,10 @@
 #ifndef ANYWARP_CMA_H
 #define ANYWARP_CMA_H
 
+#include "cm/port.h"
 #include "cma/state.h"
 #include "common/list.h"
 #include "common/lock.h"
-#include "rnic/iwcm.h"
 
 #pragma GCC visibility push(default)
 #include <rdma/rdma_cma.h>
@@ -89,7 +89,7 @@ struct cma_id {
     struct sockaddr_storage bound;
     struct cma_lookup *lookup;   /* in progress (lookup.c), or NULL */
     struct rdma_addrinfo *found; /* by the last one, until the program asks for it */
-    int backlog, waiting; /* listener: requests that may wait, and do */
+    int backlog, waiting;        /* listener: requests that may wait, and do */
     uint32_t taken, acked;
     pthread_cond_t all_acked;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fork(): what is done here for all of the library is told in rnic/atfork.h. */
+/* fork(): what is done here for all of the library is told in process/atfork.h. */
 #include "cma.h"
 
 struct lock_class cma_ids = LOCK_CLASS(cma_ids);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/conf.h"
+#include "env/conf.h"
 #include "tools/text.h"
 #include "tools/tool.h"
 

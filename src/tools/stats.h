@@ -6,8 +6,8 @@
 #ifndef ANYWARP_TOOLS_STATS_H
 #define ANYWARP_TOOLS_STATS_H
 
-#include "rnic/stats_file.h"
-#include "rnic/stats_page.h"
+#include "observe/stats_file.h"
+#include "observe/stats_page.h"
 
 #include <stdbool.h>
 #include <stddef.h>

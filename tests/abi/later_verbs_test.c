@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The verbs that rdma-core 59 to 65 brought, whatever release the library is built with. */
 #include "api/pair.h"
-#include "rnic/later.h"
+#include "env/later.h"
 
 #include <errno.h>
 #include <poll.h>

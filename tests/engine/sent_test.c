@@ -6,7 +6,7 @@
 #include "engine/still.h"
 #include "unit/vectors.h"
 
-#include "rnic/qp_link.h"
+#include "qp/link.h"
 #include "wire/bytes.h"
 
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/still.h"
 
-#include "rnic/context.h"
-#include "rnic/qp_link.h"
-#include "rnic/random.h"
+#include "device/context.h"
+#include "env/random.h"
+#include "qp/link.h"
 
 #include <sys/epoll.h>
 

@@ -7,7 +7,7 @@
 #ifndef ANYWARP_TESTS_STILL_H
 #define ANYWARP_TESTS_STILL_H
 
-#include "rnic/qp.h"
+#include "qp/qp.h"
 
 /** Begins the series from which STags, QP numbers and still_random() come. */
 void still_seed(uint64_t seed);

@@ -6,7 +6,7 @@
 #include "engine/still.h"
 #include "walk/walk.h"
 
-#include "rnic/qp_link.h"
+#include "qp/link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

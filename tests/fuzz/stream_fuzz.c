@@ -8,7 +8,7 @@
 #include "fuzz/victim.h"
 #include "fuzz/wire.h"
 
-#include "rnic/qp_link.h"
+#include "qp/link.h"
 #include "wire/bytes.h"
 
 #include <sys/epoll.h>

@@ -13,7 +13,7 @@ CC = os.environ.get("CC", "cc").split()
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{SRCDIR}/include"]
 LIBRARIES = f"{os.environ['BUILDDIR']}/.libs"
 # What an installed header of an earlier release lacks.
-FLAGS += [*os.environ["LATER_CPPFLAGS"].split(), "-include", f"{SRCDIR}/src/iwarp/rnic/later.h"]
+FLAGS += [*os.environ["LATER_CPPFLAGS"].split(), "-include", f"{SRCDIR}/src/iwarp/env/later.h"]
 # A library built with a sanitizer leaves its symbols to what the launcher preloads.
 LINK = [f"-L{LIBRARIES}", "-lrdmacm", "-libverbs", "-Wl,--allow-shlib-undefined"]
 

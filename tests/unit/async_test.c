@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/context.h"
-#include "rnic/iwcm.h"
-#include "rnic/qp.h"
+#include "cm/port.h"
+#include "device/context.h"
+#include "qp/qp.h"
 
 #include <errno.h>
 #include <fcntl.h>

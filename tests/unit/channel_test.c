@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/context.h"
-#include "rnic/cq.h"
-#include "rnic/iwcm.h"
+#include "cm/port.h"
+#include "cq/cq.h"
+#include "device/context.h"
 
 #include <errno.h>
 #include <poll.h>

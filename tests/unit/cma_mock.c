@@ -75,7 +75,7 @@ int mock_request(struct rdma_cm_id *listener, const char *private_data)
     return r;
 }
 
-/* ---- iwcm.h ---- */
+/* ---- cm/port.h ---- */
 
 int iw_cm_create(struct iw_cm **cm, iw_cm_handler *handler, void *owner)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The knobs are read once a process: every row runs in a child of its own. */
-#include "rnic/conf.h"
+#include "env/conf.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/context.h"
+#include "device/context.h"
 
 #include "common/sys.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Every state against every event. */
-#include "rnic/cq_arm.h"
+#include "cq/arm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

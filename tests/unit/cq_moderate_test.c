@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rule by which events are held back: what is done at each step, at a given time. */
-#include "rnic/cq.h"
+#include "cq/cq.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Resizing a CQ: what it holds stays, in order, wherever the ring wraps. */
-#include "rnic/cq.h"
-#include "rnic/limits.h"
+#include "cq/cq.h"
+#include "env/limits.h"
 
 #include <errno.h>
 #include <setjmp.h>

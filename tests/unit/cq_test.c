@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/context.h"
-#include "rnic/cq.h"
-#include "rnic/iwcm.h"
-#include "rnic/limits.h"
+#include "cm/port.h"
+#include "cq/cq.h"
+#include "device/context.h"
+#include "env/limits.h"
 
 #include <errno.h>
 #include <setjmp.h>

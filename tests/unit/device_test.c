@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The device list, driver files, attributes and GIDs, on whatever interfaces this host has. */
-#include "rnic/context.h"
-#include "rnic/iwcm.h"
+#include "cm/port.h"
+#include "device/context.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

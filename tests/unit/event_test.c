@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event getters: event.c on a scripted channel and engine. */
-#include "rnic/context.h"
-#include "rnic/cq.h"
-#include "rnic/engine.h"
-#include "rnic/iwcm.h"
+#include "cm/port.h"
+#include "cq/cq.h"
+#include "device/context.h"
+#include "engine/engine.h"
 #include "verbs/export.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/iwcm.h"
+#include "cm/port.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The environment is read once a process: every case runs in a child of its own. */
-#include "rnic/log.h"
+#include "env/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/qp.h"
-#include "rnic/quiesce.h"
-#include "rnic/region.h"
+#include "mem/quiesce.h"
+#include "mem/region.h"
+#include "qp/qp.h"
 
 #include <errno.h>
 #include <setjmp.h>

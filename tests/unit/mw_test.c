@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What readers without a lock see of a window that is bound again and again. */
-#include "rnic/mw.h"
-#include "rnic/qp.h"
-#include "rnic/quiesce.h"
+#include "mem/mw.h"
+#include "mem/quiesce.h"
+#include "qp/qp.h"
 
 #include <pthread.h>
 #include <setjmp.h>

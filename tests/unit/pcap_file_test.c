@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which files a capture is written over: in a folder of many users there may be traps. */
-#include "rnic/pcap_file.h"
+#include "observe/pcap_file.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

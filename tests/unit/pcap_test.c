@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A captured stream does what its own operations do, every one of them, and the capture tells it.
  */
-#include "rnic/pcap.h"
+#include "observe/pcap.h"
 
 #include "wire/pcapng.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who makes progress when a program polls and arms: post.c on a scripted CQ and engine. */
-#include "rnic/cq.h"
-#include "rnic/engine.h"
-#include "rnic/order.h"
-#include "rnic/qp.h"
+#include "cq/cq.h"
+#include "cq/visibility.h"
+#include "engine/engine.h"
+#include "qp/qp.h"
 #include "verbs/ops.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/probe.h"
+#include "mem/probe.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Every state pair with every mask, against the rules as they are written for people. */
-#include "rnic/qp_state.h"
+#include "qp/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

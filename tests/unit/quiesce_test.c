@@ -3,11 +3,11 @@
  * Sections and grace periods. Another thread, the copier, does one step at a time, so that each
  * order of a section and a period is played; and all at once, for ThreadSanitizer.
  */
-#include "rnic/quiesce.h"
+#include "mem/quiesce.h"
 
 #include "common/sys.h"
-#include "rnic/engine.h"
-#include "rnic/region.h"
+#include "engine/engine.h"
+#include "mem/region.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rnic/qp.h"
-#include "rnic/quiesce.h"
-#include "rnic/region.h"
-#include "rnic/srq.h"
+#include "mem/quiesce.h"
+#include "mem/region.h"
+#include "qp/qp.h"
+#include "qp/rx_shared.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The STag table, with random numbers that the test chooses. */
-#include "rnic/random.h"
-#include "rnic/stag.h"
+#include "env/random.h"
+#include "mem/stag.h"
 
 #include <errno.h>
 #include <setjmp.h>

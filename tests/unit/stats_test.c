@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rows and the file of statistics, and their reader on files that nobody should believe. */
-#include "rnic/stats.h"
+#include "observe/stats.h"
 #include "tools/stats.h"
 #include "tools/tool.h"
 #include "wire/error.h"
@@ -172,7 +172,8 @@ static void only_the_newest_errors_are_kept(void **state)
 static int child_status(int (*body)(void))
 {
     int status;
-    iw_stats_fork(FORK_PREPARE); /* nothing in this program calls the handlers of atfork.c */
+    iw_stats_fork(
+        FORK_PREPARE); /* nothing in this program calls the handlers of process/atfork.c */
     pid_t pid = fork();
     iw_stats_fork(pid ? FORK_PARENT : FORK_CHILD);
     if (pid == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Destroying a QP whose asynchronous events were read: verbs/qp.c on a scripted RNIC. */
-#include "rnic/context.h"
-#include "rnic/qp.h"
+#include "device/context.h"
+#include "qp/qp.h"
 #include "verbs/export.h"
 
 #include <errno.h>

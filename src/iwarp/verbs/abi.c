@@ -5,7 +5,7 @@
  * whose size its callers tell, only grow. LP64 with the mutex and condition variable of x86-64;
  * elsewhere offsets behind a mutex differ.
  */
-#include "rnic/later.h"
+#include "env/later.h"
 
 #include <infiniband/sa.h>
 #include <stddef.h>

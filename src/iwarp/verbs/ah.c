@@ -3,7 +3,7 @@
  * Address handles and multicast: for datagrams only, which iWARP does not have. What an address
  * handle would have to be can be told all the same.
  */
-#include "rnic/context.h"
+#include "device/context.h"
 #include "verbs/export.h"
 
 #include <endian.h>

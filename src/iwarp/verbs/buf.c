@@ -3,7 +3,7 @@
  * Buffers that the device allocates, and registration with one argument. Nothing here needs memory
  * of a special kind: a buffer is whole pages of ordinary memory.
  */
-#include "rnic/later.h"
+#include "env/later.h"
 #include "verbs/export.h"
 
 #include <stdbool.h>

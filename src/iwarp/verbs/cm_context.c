@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The contexts that rdma_cm ids share, and which of them a local address belongs to. */
-#include "rnic/context.h"
-#include "rnic/iwcm.h"
+#include "cm/port.h"
+#include "device/context.h"
 
 #include <errno.h>
 #include <netinet/in.h>

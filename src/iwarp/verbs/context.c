@@ -3,7 +3,7 @@
  * The op slots of a context. No slot is empty: some of the inlines that call them do not look. What
  * this device does not do returns EOPNOTSUPP, or NULL with that errno.
  */
-#include "rnic/later.h"
+#include "env/later.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion counters. */
-#include "rnic/counter.h"
-#include "rnic/limits.h"
+#include "cq/counter.h"
+#include "env/limits.h"
 #include "verbs/export.h"
 
 #include <string.h>

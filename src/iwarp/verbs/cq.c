@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. Polling and arming are in post.c. */
-#include "rnic/cq.h"
-#include "rnic/context.h"
-#include "rnic/region.h"
+#include "cq/cq.h"
+#include "device/context.h"
+#include "mem/region.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

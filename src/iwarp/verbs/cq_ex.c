@@ -3,11 +3,11 @@
  * The extended view of a CQ: its completions one by one, read field by field. A completion is taken
  * off the queue when the poll reaches it.
  */
-#include "rnic/context.h"
-#include "rnic/cq.h"
-#include "rnic/engine.h"
-#include "rnic/order.h"
-#include "rnic/region.h"
+#include "cq/cq.h"
+#include "cq/visibility.h"
+#include "device/context.h"
+#include "engine/engine.h"
+#include "mem/region.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

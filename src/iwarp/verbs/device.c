@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices, contexts, and what they say of themselves. */
-#include "rnic/context.h"
-#include "rnic/iwcm.h"
-#include "rnic/later.h"
+#include "cm/port.h"
+#include "device/context.h"
+#include "env/later.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* GID and P_Key tables. */
-#include "rnic/context.h"
+#include "device/context.h"
 #include "verbs/export.h"
 
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory windows. Those of type 2 are bound by posting: rnic/sq.c, qp_ex.c. */
-#include "rnic/mw.h"
-#include "rnic/qp.h"
+/* Memory windows. Those of type 2 are bound by posting: qp/tx_queue.c, qp_ex.c. */
+#include "mem/mw.h"
+#include "qp/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

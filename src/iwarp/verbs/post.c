@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The data path: posting, polling, arming. */
-#include "rnic/cq.h"
-#include "rnic/engine.h"
-#include "rnic/order.h"
-#include "rnic/qp.h"
+#include "cq/cq.h"
+#include "cq/visibility.h"
+#include "engine/engine.h"
+#include "qp/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

@@ -7,8 +7,8 @@
  */
 #include "verbs/private.h"
 
-#include "rnic/context.h"
-#include "rnic/log.h"
+#include "device/context.h"
+#include "env/log.h"
 #include "verbs/export.h"
 
 #include <stdarg.h>

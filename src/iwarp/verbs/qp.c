@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs. Posting is in post.c. */
-#include "rnic/qp.h"
-#include "rnic/context.h"
+#include "qp/qp.h"
+#include "device/context.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

@@ -5,8 +5,8 @@
  * build_lock is held from start to complete or abort, so threads that build take turns, and nobody
  * else waits.
  */
-#include "rnic/context.h"
-#include "rnic/qp.h"
+#include "device/context.h"
+#include "qp/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
-#include "rnic/srq.h"
+#include "qp/rx_shared.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

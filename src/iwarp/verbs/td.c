@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Thread domains and parent domains. */
-#include "rnic/td.h"
+#include "mem/td.h"
 
-#include "rnic/context.h"
-#include "rnic/later.h"
+#include "device/context.h"
+#include "env/later.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -38,9 +38,9 @@ int op_dealloc_td(struct ibv_td *td)
 struct ibv_pd *op_alloc_parent_domain(struct ibv_context *context,
                                       struct ibv_parent_domain_init_attr *attr)
 {
-    const uint32_t known =
-        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
-        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;
+    const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                           IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+                           IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;
     if (!attr || !attr->pd || (attr->comp_mask & ~known) ||
         iw_pd(attr->pd)->root != iw_pd(attr->pd))
         return null_errno(EINVAL);

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The active side: TCP connect, and again where nobody listens yet, Request, Reply, and the second
+ * attempt with revision 1.
+ */
+#include "cm/endpoint.h"
+
+#include "common/sys.h"
+#include "conn/tx.h"
+#include "device/context.h"
+#include "env/conf.h"
+#include "env/log.h"
+#include "env/pool.h"
+#include "observe/pcap.h"
+#include "qp/link.h"
+#include "qp/qp.h"
+#include "wire/fpdu.h"
+#include "wire/terminate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_TRIES 16 /* local ports, if that one is taken for this very peer */
+/*
+ * Programs tell each other over another connection that it is time to connect, and only then does
+ * the server listen. An adapter takes long enough for that; we would be refused.
+ */
+#define REFUSALS      6 /* that are not the outcome yet: another try after 1, 2, 4 to 32 ms */
+
+static enum iw_cm_event_type outcome(int status)
+{
+    switch (-status) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+        return IW_CM_REJECTED;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        return IW_CM_UNREACHABLE;
+    default:
+        return IW_CM_CONNECT_ERROR;
+    }
+}
+
+/** Whether TCP has connected: over loopback it has when connect() returns, but does not say so. */
+static bool is_there(const struct iw_cm *cm)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(peer);
+    return sys_getpeername(cm->fd, (struct sockaddr *)&peer, &len) == 0;
+}
+
+/**
+ * Begins the TCP connection, and watches it once it has begun.
+ * @return 1 if it is there already, 0 if not, or a negative errno
+ */
+static int begin_tcp(struct iw_cm *cm)
+{
+    const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
+    int r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+    for (int i = 0; i < CONNECT_TRIES && r == -EADDRNOTAVAIL && cm->any_port; i++) {
+        r = iw_cm_rebind(cm, true);
+        if (!r)
+            r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+    }
+    if (r && r != -EINPROGRESS)
+        return r;
+    int there = is_there(cm); /* now: another thread can move on, and close it */
+    iw_cm_set_timer(cm, iw_conf()->connect_ms);
+    r = iw_cm_watch(cm, EPOLLOUT);
+    return r ? r : there;
+}
+
+/** Ends the attempt in a state that the caller has moved to CLOSED; raises the outcome. */
+static void finish(struct iw_cm *cm, int status)
+{
+    struct iw_qp *qp = cm->reserved;
+    struct iw_cm_event ev = {.type = outcome(status), .status = status};
+    /* Of another outcome another thread may still be at work on the negotiation. */
+    if (status == -ECONNREFUSED && cm->nego->state == MPA_NEGO_REJECTED && cm->nego->peer.pd_len) {
+        ev.private_data = cm->nego->peer.pd;
+        ev.private_data_len = cm->nego->peer.pd_len;
+    }
+    cm->reserved = NULL;
+    if (qp)
+        iw_qp_unreserve(qp, true);
+    iw_cm_raise(cm, &cm->outcome, &ev);
+    iw_cm_release(cm, false);
+}
+
+static void fail(struct iw_cm *cm, int status)
+{
+    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_CLOSED))
+        finish(cm, status);
+}
+
+/**
+ * RETRY is over: CONNECTING again, or the end if @p status is not 0 or nobody waits any more.
+ * @return whether the attempt goes on
+ */
+static bool leave_retry(struct iw_cm *cm, int status)
+{
+    lock_get(&cm->lock);
+    if (cm->abandoned)
+        status = -ECONNABORTED;
+    cm->state = status ? IW_CM_S_CLOSED : IW_CM_S_CONNECTING;
+    lock_put(&cm->lock);
+    if (status)
+        finish(cm, status);
+    return !status;
+}
+
+/** The attempt fails, or rests in CONNECTING until the timer says to connect again. */
+static void refused(struct iw_cm *cm)
+{
+    if (cm->refusals == REFUSALS) {
+        fail(cm, -ECONNREFUSED);
+        return;
+    }
+    if (!iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_RETRY))
+        return;
+    iw_timer_cancel(&cm->timer);
+    iw_source_del(&cm->source);
+    cm->busy = false;
+    cm->resting = true;
+    unsigned ms = 1u << cm->refusals++;
+    if (leave_retry(cm, -iw_engine_start())) /* it runs the timer */
+        iw_cm_set_timer(cm, ms);
+}
+
+/** Connects the same socket anew: a new one, which only a port that was taken meanwhile calls for,
+ * would be made in the network namespace of whatever thread this is. */
+static void begin_again(struct iw_cm *cm)
+{
+    int r = iw_cm_socket_again(cm->fd);
+    if (!r)
+        r = begin_tcp(cm);
+    if (r == -ECONNREFUSED) {
+        if (leave_retry(cm, 0))
+            refused(cm);
+    } else {
+        leave_retry(cm, r < 0 ? r : 0);
+    }
+}
+
+int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
+{
+    struct iw_qp *qp = iw_cm_param_qp(param);
+    if (!qp || !iw_cm_addr_len(dst))
+        return -EINVAL;
+    struct mpa_nego *nego = calloc(1, sizeof(*nego));
+    if (!nego)
+        return -ENOMEM;
+    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
+    if (!r && !iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_CONNECTING)) {
+        iw_qp_unreserve(qp, false);
+        r = -EINVAL;
+    }
+    if (r) {
+        free(nego);
+        return r;
+    }
+    cm->nego = nego;
+    cm->reserved = qp;
+    cm->depth[0] = param->initiator_depth;
+    cm->depth[1] = param->responder_resources;
+    cm->pd_len = param->private_data_len;
+    if (cm->pd_len)
+        memcpy(cm->pd, param->private_data, cm->pd_len);
+    memcpy(&cm->dst, dst, iw_cm_addr_len(dst));
+    iw_cm_get(cm);
+    r = begin_tcp(cm);
+    if (r > 0) /* Requests leave in the order in which the program asks for them */
+        iw_cm_connect_ready(cm);
+    else if (r == -ECONNREFUSED) /* at once: an event all the same, if not of this attempt */
+        refused(cm);
+    iw_cm_put(cm);
+    if (r > 0 || r == -ECONNREFUSED)
+        return 0;
+    if (r) {
+        iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_BOUND);
+        cm->nego = NULL;
+        cm->reserved = NULL;
+        free(nego);
+        iw_qp_unreserve(qp, false);
+    }
+    return r;
+}
+
+void iw_cm_abandon(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    enum iw_cm_state state = cm->state;
+    bool child = state == IW_CM_S_WAIT_REQUEST;
+    bool up = state == IW_CM_S_ACCEPTED || state == IW_CM_S_ESTABLISHED || state == IW_CM_S_CLOSING;
+    if (state == IW_CM_S_RETRY)
+        cm->abandoned = true; /* the thread that is at it ends the attempt */
+    else if (!up)
+        cm->state = IW_CM_S_CLOSED;
+    lock_put(&cm->lock);
+    if (up)
+        iw_cm_disconnect(cm); /* it got established just now */
+    if (up || state == IW_CM_S_RETRY || state == IW_CM_S_CLOSED)
+        return;
+    if (state == IW_CM_S_CONNECTING || state == IW_CM_S_WAIT_REPLY) {
+        finish(cm, -ECONNABORTED);
+        return;
+    }
+    iw_cm_release(cm, false);
+    if (state == IW_CM_S_LISTEN)
+        iw_cm_drop_children(cm); /* now that nobody is making one any more */
+    if (child)
+        iw_cm_put(cm);
+}
+
+/* ---- the handshake ---- */
+
+static int send_request(struct iw_cm *cm)
+{
+    struct mpa_conf conf = {
+        .rev = cm->retried ? 1 : 2,
+        .crc = iw_cm_wants_crc(cm),
+        .ext = iw_conf()->ext && !cm->retried,
+        .p2p = !cm->retried,
+        .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
+        .ird = cm->depth[1],
+        .ord = cm->depth[0],
+    };
+    int r = mpa_nego_connect(cm->nego, &conf, cm->pd, cm->pd_len);
+    return r ? r : iw_cm_send_frame(cm);
+}
+
+void iw_cm_connect_ready(struct iw_cm *cm)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    lock_get(&cm->lock);
+    bool mine = cm->state == IW_CM_S_CONNECTING && !cm->busy && !cm->resting;
+    cm->busy |= mine;
+    lock_put(&cm->lock);
+    if (!mine)
+        return;
+    sys_getsockopt(cm->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (!error) {
+        iw_cm_socket_connected(cm->fd);
+        iwc_stream_tcp_init(&cm->tcp, cm->fd);
+        iw_pcap_attach(&cm->tcp.base, cm->fd, true);
+        cm->same_host = iw_cm_same_host(cm->fd);
+        error = -send_request(cm);
+    }
+    if (error == ECONNREFUSED) {
+        refused(cm);
+        return;
+    }
+    if (error) {
+        fail(cm, -error);
+        return;
+    }
+    iw_cm_set_timer(cm, iw_conf()->connect_ms);
+    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_WAIT_REPLY))
+        iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+}
+
+/** Revision 1, once, for a peer that hung up on revision 2 without a word. */
+static void retry(struct iw_cm *cm)
+{
+    cm->retried = true;
+    cm->busy = false;
+    iw_timer_cancel(&cm->timer);
+    iw_source_del(&cm->source);
+    iw_pcap_detach(&cm->tcp.base, true);
+    begin_again(cm);
+}
+
+/** Tells the peer why the agreement failed (RFC 6581 section 8). */
+static void send_terminate(struct iw_cm *cm)
+{
+    struct iwc_batch *b = iw_pool_get(IW_POOL_BATCH);
+    if (!b)
+        return;
+    uint8_t bytes[TERMINATE_MAX];
+    struct terminate t;
+    struct iwc_tx tx;
+    terminate_from_error(&t, cm->nego->error, NULL, 0);
+    struct iwc_msg m = {
+        .opcode = RDMAP_TERMINATE, .hdr = bytes, .hdr_len = (uint8_t)terminate_encode(bytes, &t)};
+    bool crc = cm->nego->conf.crc || (cm->nego->peer.flags & MPA_FLAG_C);
+    iwc_tx_init(&tx, crc, cm->nego->peer.flags & MPA_FLAG_M, FPDU_MULPDU_MIN);
+    iwc_batch_init(b, IWC_BATCH_LIMIT);
+    iwc_tx_cut(&tx, b, &m);
+    iwc_tx_send(&tx, b, &cm->tcp.base);
+    iw_pool_put(IW_POOL_BATCH, b);
+}
+
+static int failed_status(struct iw_cm *cm)
+{
+    switch (cm->nego->error) {
+    case IW_ERR_IRD_SHORT:
+    case IW_ERR_NO_RTR:
+        send_terminate(cm);
+        return -EINVAL;
+    case IW_ERR_LLP_CLOSED:
+        return -ECONNRESET;
+    default:
+        return -EPROTO;
+    }
+}
+
+/** The event has a number only. A peer that hung up is told of by that number alone. */
+static void log_failure(const struct iw_cm *cm)
+{
+    if (cm->nego->error != IW_ERR_LLP_CLOSED)
+        iw_log(IW_LOG_WARN, "QP 0x%06x: connection attempt failed: %s", cm->reserved->pub.qp_num,
+               iw_err_info(cm->nego->error)->text);
+}
+
+void iw_cm_reply_ready(struct iw_cm *cm)
+{
+    struct mpa_nego *n = cm->nego;
+    uint8_t buf[2048];
+    size_t used = 0;
+    lock_get(&cm->lock);
+    if (cm->state != IW_CM_S_WAIT_REPLY) {
+        lock_put(&cm->lock);
+        return;
+    }
+    ssize_t r = cm->tcp.base.ops->recv(&cm->tcp.base, buf, sizeof(buf));
+    if (r > 0)
+        used = mpa_nego_input(n, buf, (size_t)r);
+    else if (r != -EAGAIN)
+        mpa_nego_closed(n);
+    enum mpa_nego_state state = n->state;
+    bool again = state == MPA_NEGO_FAILED && n->error == IW_ERR_LLP_CLOSED && !cm->retried &&
+                 !mpa_nego_heard(n);
+    if (state == MPA_NEGO_AGREED)
+        cm->state = IW_CM_S_ESTABLISHED;
+    else if (state == MPA_NEGO_REJECTED || state == MPA_NEGO_FAILED)
+        cm->state = again ? IW_CM_S_RETRY : IW_CM_S_CLOSED;
+    lock_put(&cm->lock);
+
+    if (again) {
+        retry(cm);
+    } else if (state == MPA_NEGO_AGREED) {
+        iw_timer_cancel(&cm->timer);
+        int failed = iw_cm_link(cm, buf + used, (size_t)r - used);
+        if (failed) {
+            finish(cm, failed);
+            return;
+        }
+        iw_cm_wait_first(cm);
+        iw_cm_established(cm);
+    } else if (state == MPA_NEGO_REJECTED) {
+        finish(cm, -ECONNREFUSED);
+    } else if (state == MPA_NEGO_FAILED) {
+        log_failure(cm);
+        finish(cm, failed_status(cm));
+    }
+}
+
+void iw_cm_connect_expired(struct iw_cm *cm)
+{
+    if (!cm->resting) {
+        fail(cm, -ETIMEDOUT);
+    } else if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_RETRY)) {
+        cm->resting = false;
+        begin_again(cm);
+    }
+}
+
+void iw_cm_reply_expired(struct iw_cm *cm)
+{
+    if (iw_cm_move(cm, IW_CM_S_WAIT_REPLY, IW_CM_S_CLOSED)) {
+        mpa_nego_timeout(cm->nego);
+        finish(cm, -ETIMEDOUT);
+    }
+}

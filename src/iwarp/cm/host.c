@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What librdmacm hears of the host's interfaces and addresses. */
+#include "cm/port.h"
+#include "device/context.h"
+#include "device/netif.h"
+#include "engine/engine.h"
+
+#define BUNCH_MS 20 /* an interface goes, and its addresses with it, in several steps */
+
+static struct {
+    struct iw_netwatch watch;
+    struct iw_timer timer;
+    atomic_bool due;
+    void (*changed)(void);
+} host;
+
+static void look(struct iw_timer *t)
+{
+    (void)t;
+    atomic_store(&host.due, false);
+    host.changed();
+}
+
+static void on_change(struct iw_netwatch *w)
+{
+    (void)w;
+    if (!atomic_exchange(&host.due, true))
+        iw_timer_set(&host.timer, BUNCH_MS, look);
+}
+
+void iw_cm_watch_host(void (*changed)(void))
+{
+    host.changed = changed;
+    iw_netwatch_add(&host.watch, on_change);
+}
+
+int iw_cm_locals(struct iw_cm_local **list)
+{
+    return iw_netif_locals(list);
+}
+
+bool iw_cm_device_present(struct ibv_context *ctx)
+{
+    return iw_netif_exists(iw_device(ctx->device)->interface);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The passive side: listeners, their children up to the program's decision, accept and reject. */
+#include "cm/endpoint.h"
+
+#include "common/sys.h"
+#include "device/context.h"
+#include "env/conf.h"
+#include "env/fd.h"
+#include "env/log.h"
+#include "observe/pcap.h"
+#include "observe/stats.h"
+#include "qp/link.h"
+#include "qp/qp.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#define BACKLOG_DEFAULT 1024
+#define CHILDREN_MAX    1024 /* of one listener that are not accepted, or its backlog if larger */
+#define ACCEPTS_A_PASS  32
+#define REQUEST_MS      5000
+#define PAUSE_MS        100 /* out of descriptors: look again then */
+
+/*
+ * Programs pair connections by the order in which they were asked for: one thread at a time accepts
+ * a connection, or reads a Request and queues its event. Taken before cm.lock, by sources only, for
+ * which fork() waits. No child is ended under it: its source may be waiting here.
+ */
+static struct lock in_order = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+int iw_cm_listen(struct iw_cm *cm, int backlog)
+{
+    if (backlog <= 0)
+        backlog = BACKLOG_DEFAULT;
+    if (!iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_LISTEN))
+        return -EINVAL;
+    cm->backlog = backlog;
+    iw_cm_socket_connected(cm->fd); /* what it accepts inherits it */
+    int r = (int)sys_listen(cm->fd, backlog);
+    if (!r)
+        r = iw_cm_watch(cm, EPOLLIN);
+    if (r)
+        iw_cm_move(cm, IW_CM_S_LISTEN, IW_CM_S_BOUND);
+    else
+        iw_stats_publish();
+    return r;
+}
+
+void iw_cm_listen_resume(struct iw_cm *cm)
+{
+    iw_source_want(&cm->source, EPOLLIN);
+}
+
+/* ---- children ---- */
+
+void iw_cm_orphan(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct iw_cm *listener = cm->listener;
+    cm->listener = NULL;
+    lock_put(&cm->lock);
+    if (!listener)
+        return;
+    lock_get(&listener->lock);
+    list_del(&cm->child_link);
+    listener->undecided -= cm->child == IW_CM_UNDECIDED;
+    listener->children--;
+    cm->child = IW_CM_NO_CHILD;
+    lock_put(&listener->lock);
+    iw_cm_put(listener);
+}
+
+/** A child that the program rejects counts until it is closed. */
+static void count_turned_away(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct iw_cm *listener = cm->listener;
+    if (listener)
+        iw_cm_get(listener);
+    lock_put(&cm->lock);
+    if (!listener)
+        return;
+    lock_get(&listener->lock);
+    if (cm->child == IW_CM_UNDECIDED) {
+        listener->undecided--;
+        cm->child = IW_CM_TURNED_AWAY;
+        list_add_tail(&listener->endable, &cm->child_link);
+    }
+    lock_put(&listener->lock);
+    iw_cm_put(listener);
+}
+
+/** The first child on the list, referenced; NULL if there is none. */
+static struct iw_cm *oldest_locked(struct iw_cm *listener, bool half_open)
+{
+    assert_held(&listener->lock);
+    list_for_each (l, &listener->endable) {
+        struct iw_cm *cm = container_of(l, struct iw_cm, child_link);
+        if (half_open && cm->child != IW_CM_HALF_OPEN)
+            continue;
+        iw_cm_get(cm);
+        return cm;
+    }
+    return NULL;
+}
+
+/** Ends a child without a whole Request. */
+static void drop_child(struct iw_cm *cm)
+{
+    if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
+        return;
+    iw_cm_release(cm, false);
+    iw_cm_put(cm);
+}
+
+/** Ends a child, unless another thread is just at it: it has no whole Request, or is rejected. */
+static void make_room(struct iw_cm *cm)
+{
+    if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
+        iw_cm_release(cm, false);
+    else
+        drop_child(cm);
+}
+
+void iw_cm_drop_children(struct iw_cm *listener)
+{
+    for (;;) {
+        lock_get(&listener->lock);
+        struct iw_cm *child = oldest_locked(listener, true);
+        lock_put(&listener->lock);
+        if (!child)
+            return;
+        drop_child(child);
+        iw_cm_put(child);
+        sched_yield(); /* another thread may be the one that ends it */
+    }
+}
+
+void iw_cm_request_expired(struct iw_cm *cm)
+{
+    iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
+    drop_child(cm);
+}
+
+/* ---- new ones ---- */
+
+static unsigned children_max(const struct iw_cm *listener)
+{
+    unsigned backlog = (unsigned)listener->backlog;
+    return backlog > CHILDREN_MAX ? backlog : CHILDREN_MAX;
+}
+
+/**
+ * Takes one connection. With too many children the oldest that the program does not know, or has
+ * rejected, makes room: had the newcomers to go, whoever opens connections and says nothing would
+ * keep everybody out.
+ * @param leaves  a child that has to be ended, referenced, or NULL
+ * @return false if no more can be accepted now
+ */
+static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
+{
+    assert_held(&in_order);
+    long fd;
+    do
+        fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    while (fd == -EMFILE && iw_fd_more());
+    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
+        iw_log(IW_LOG_WARN, "listener pauses: no descriptor or memory for a new connection");
+        iw_source_want(&listener->source, 0);
+        iw_cm_set_timer(listener, PAUSE_MS);
+        return false;
+    }
+    if (fd < 0)
+        return fd == -ECONNABORTED || fd == -EINTR;
+    struct iw_cm *cm = iw_cm_new();
+    struct mpa_nego *nego = malloc(sizeof(*nego));
+    lock_get(&listener->lock);
+    bool wanted = cm && nego && listener->state == IW_CM_S_LISTEN;
+    if (wanted) {
+        cm->child = IW_CM_HALF_OPEN;
+        list_add_tail(&listener->endable, &cm->child_link);
+        if (++listener->children > children_max(listener))
+            *leaves = oldest_locked(listener, false);
+    }
+    lock_put(&listener->lock);
+    if (!wanted) {
+        if (!cm || !nego)
+            iw_log(IW_LOG_WARN, "connection dropped: no memory");
+        sys_close((int)fd);
+        free(nego);
+        if (cm)
+            iw_cm_put(cm);
+        return true;
+    }
+    iw_cm_get(listener);
+    cm->listener = listener;
+    cm->state = IW_CM_S_WAIT_REQUEST;
+    cm->fd = iw_fd_high((int)fd);
+    cm->nego = nego;
+    cm->tos = listener->tos;
+    cm->tos_set = listener->tos_set;
+    iwc_stream_tcp_init(&cm->tcp, cm->fd);
+    iw_pcap_attach(&cm->tcp.base, cm->fd, false);
+    cm->same_host = iw_cm_same_host(cm->fd);
+    struct mpa_conf conf = {
+        .crc = iw_cm_wants_crc(cm),
+        .ext = iw_conf()->ext,
+        .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
+        .ird = IW_MAX_DEPTH,
+        .ord = IW_MAX_DEPTH,
+    };
+    mpa_nego_listen(nego, &conf);
+    iw_cm_set_timer(cm, iw_cm_patience(REQUEST_MS));
+    if (iw_cm_watch(cm, EPOLLIN | EPOLLRDHUP))
+        iw_cm_abandon(cm);
+    return true;
+}
+
+static bool accept_one(struct iw_cm *listener)
+{
+    struct iw_cm *oldest = NULL;
+    lock_get(&in_order);
+    bool more = accept_in_order(listener, &oldest);
+    lock_put(&in_order);
+    if (oldest) {
+        iw_log(IW_LOG_WARN, "connection dropped: too many are not accepted, the oldest goes");
+        make_room(oldest);
+        iw_cm_put(oldest);
+    }
+    return more;
+}
+
+void iw_cm_listen_ready(struct iw_cm *cm)
+{
+    for (int i = 0; i < ACCEPTS_A_PASS; i++)
+        if (!accept_one(cm))
+            return;
+}
+
+/* ---- Requests ---- */
+
+/** A depth as the program sees it; a Request of revision 1 names none, so there is no limit but
+ * ours. */
+static uint8_t depth_seen(const struct mpa_start *peer, uint16_t depth)
+{
+    return peer->enhanced && depth < IW_MAX_DEPTH ? (uint8_t)depth : IW_MAX_DEPTH;
+}
+
+/**
+ * Moves a child, just in DECISION, to the undecided ones, and queues its CONNECT_REQUEST.
+ * @return the listener, referenced; NULL if nobody is there to decide, or the backlog is full
+ */
+static struct iw_cm *queue_request(struct iw_cm *cm)
+{
+    const struct mpa_start *peer = &cm->nego->peer;
+    struct iw_cm_event ev = {
+        .type = IW_CM_CONNECT_REQUEST,
+        .private_data = peer->pd_len ? peer->pd : NULL,
+        .private_data_len = peer->pd_len,
+        /* As the receiver sees them: what it may ask for is what the peer serves. */
+        .initiator_depth = depth_seen(peer, peer->ird),
+        .responder_resources = depth_seen(peer, peer->ord),
+        .request = cm,
+    };
+    struct iw_cm *listener = cm->listener;
+    assert_held(&in_order);
+    lock_get(&listener->lock);
+    bool room = listener->undecided < (unsigned)listener->backlog;
+    if (!room)
+        iw_log(IW_LOG_WARN, "connection refused: backlog is full");
+    bool queued = room && iw_cm_queue_locked(listener, cm, &cm->asked, &ev);
+    cm->child = queued ? IW_CM_UNDECIDED : IW_CM_TURNED_AWAY;
+    if (queued) {
+        iw_cm_get(listener);
+        listener->undecided++;
+        list_del(&cm->child_link);
+    }
+    lock_put(&listener->lock);
+    return queued ? listener : NULL;
+}
+
+void iw_cm_request_ready(struct iw_cm *cm)
+{
+    struct mpa_nego *n = cm->nego;
+    struct iw_cm *listener = NULL;
+    uint8_t buf[MPA_START_MAX];
+    lock_get(&in_order);
+    lock_get(&cm->lock);
+    if (cm->state != IW_CM_S_WAIT_REQUEST) {
+        lock_put(&cm->lock);
+        lock_put(&in_order);
+        return;
+    }
+    ssize_t r = cm->tcp.base.ops->recv(&cm->tcp.base, buf, sizeof(buf));
+    if (r > 0)
+        mpa_nego_input(n, buf, (size_t)r);
+    else if (r != -EAGAIN)
+        mpa_nego_closed(n);
+    enum mpa_nego_state state = n->state;
+    if (state == MPA_NEGO_WAIT_DECISION)
+        cm->state = IW_CM_S_DECISION;
+    lock_put(&cm->lock);
+    if (state == MPA_NEGO_WAIT_DECISION) {
+        iw_timer_cancel(&cm->timer);
+        /* The peer may not send before the Reply: only its going away is of interest. */
+        iw_source_want(&cm->source, EPOLLRDHUP);
+        listener = queue_request(cm);
+    }
+    lock_put(&in_order);
+
+    if (listener) {
+        iw_cm_deliver(listener);
+        iw_cm_put(listener);
+    } else if (state == MPA_NEGO_WAIT_DECISION) {
+        iw_cm_destroy(cm); /* with a Reply, so that it does not try revision 1 */
+    } else if (state == MPA_NEGO_FAILED) {
+        if (r > 0)
+            iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
+        drop_child(cm);
+    }
+}
+
+void iw_cm_decision_ready(struct iw_cm *cm, uint32_t events)
+{
+    /* Another thread may come with the event of the Request, which is dealt with. */
+    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+        return;
+    lock_get(&cm->lock);
+    bool undecided = cm->state == IW_CM_S_DECISION;
+    cm->peer_gone |= undecided;
+    lock_put(&cm->lock);
+    if (undecided)
+        iw_source_del(&cm->source);
+}
+
+static int begin_decision(struct iw_cm *cm, enum iw_cm_state next)
+{
+    lock_get(&cm->lock);
+    int r = cm->state != IW_CM_S_DECISION ? -EINVAL : 0;
+    if (!r)
+        cm->state = cm->peer_gone ? IW_CM_S_CLOSED : next;
+    bool gone = cm->peer_gone;
+    lock_put(&cm->lock);
+    if (!r && gone) {
+        iw_cm_release(cm, false);
+        return -ECONNRESET;
+    }
+    if (!r && next == IW_CM_S_ACCEPTED)
+        iw_cm_orphan(cm);
+    else if (!r)
+        count_turned_away(cm);
+    return r;
+}
+
+/** The program said yes; state ACCEPTED. */
+static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *param)
+{
+    struct mpa_nego *n = cm->nego;
+    cm->reserved = qp;
+    n->conf.qpn = qp->pub.qp_num;
+    int r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth,
+                            param->private_data, param->private_data_len);
+    if (!r)
+        r = iw_cm_link(cm, NULL, 0);
+    if (!r)
+        r = iw_cm_send_frame(cm);
+    if (r) {
+        if (cm->reserved)
+            iw_qp_unreserve(qp, true);
+        iw_cm_release(cm, true);
+        return r;
+    }
+    iw_cm_wait_first(cm);
+    if (!n->result.p2p && iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
+        iw_cm_established(cm);
+    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+    return 0;
+}
+
+int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
+{
+    struct iw_qp *qp = iw_cm_param_qp(param);
+    if (!qp)
+        return -EINVAL;
+    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
+    if (r)
+        return r;
+    r = begin_decision(cm, IW_CM_S_ACCEPTED);
+    if (r) {
+        iw_qp_unreserve(qp, false);
+        return r;
+    }
+    iw_cm_get(cm); /* another thread may end what it is told of */
+    r = answer(cm, qp, param);
+    iw_cm_put(cm);
+    return r;
+}
+
+int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
+{
+    int r = len > IW_CM_PRIVATE_DATA_MAX ? -EINVAL : begin_decision(cm, IW_CM_S_CLOSING);
+    if (r == -ECONNRESET)
+        return 0;
+    if (r)
+        return r;
+    r = mpa_nego_reject(cm->nego, private_data, len);
+    if (!r)
+        iw_cm_send_frame(cm);
+    iw_cm_shutdown(cm);
+    iw_cm_set_timer(cm, REQUEST_MS);
+    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+    return r;
+}

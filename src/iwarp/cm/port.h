@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The CM port: the only door between librdmacm and the RNIC. One endpoint (struct iw_cm) is a bound
+ * address, a listener or one connection; it owns its TCP socket from bind to the end of the close.
+ *
+ * Every function may be called from any thread with no lock of the caller's held that its handler
+ * also takes. Functions return 0 or a negative errno and never block on the network.
+ *
+ * Events come through the handler: from the engine thread or from any thread that makes progress,
+ * with no lock of the RNIC held; those of one endpoint one at a time and in order. What an event
+ * points to lives until the handler returns.
+ */
+#ifndef ANYWARP_CM_PORT_H
+#define ANYWARP_CM_PORT_H
+
+#include "common/lock.h"
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct iw_cm;
+
+/* Exported to librdmacm under the version node ANYWARP_PRIVATE_1. */
+#define IW_CM_EXPORT __attribute__((visibility("default")))
+
+enum iw_cm_event_type {
+    IW_CM_CONNECT_REQUEST, /* a listener's: event->request is the new endpoint */
+    IW_CM_ESTABLISHED,     /* status 0 */
+    IW_CM_REJECTED,        /* -ECONNREFUSED: refused by TCP or rejected by the peer's program (then
+                              with its private data); -ECONNRESET: closed before a Reply */
+    IW_CM_UNREACHABLE,     /* -ETIMEDOUT, -EHOSTUNREACH, -ENETUNREACH */
+    IW_CM_CONNECT_ERROR,   /* any other negative errno */
+    IW_CM_DISCONNECTED,    /* exactly once after ESTABLISHED, however the connection ended. If the
+                              peer was first, our FIN follows when the handler has returned; if we
+                              are, it is out already, and the peer's is not waited for */
+};
+
+struct iw_cm_event {
+    enum iw_cm_event_type type;
+    int status;
+    const void *private_data;  /* NULL if private_data_len is 0 */
+    uint16_t private_data_len; /* up to 512 */
+    /* CONNECT_REQUEST and ESTABLISHED, from the view of the one who gets the event: reads and
+     * atomics it may have outstanding, and must serve. Up to 255. */
+    uint8_t initiator_depth, responder_resources;
+    uint32_t peer_qpn;     /* ESTABLISHED: number of the peer's QP, 0 if it does not tell */
+    struct iw_cm *request; /* CONNECT_REQUEST: now the handler's; iw_cm_set_handler() it */
+};
+
+/**
+ * @return 0; for CONNECT_REQUEST a nonzero value says that the handler did not take the new
+ * endpoint, which is then rejected and destroyed here
+ */
+typedef int iw_cm_handler(void *owner, const struct iw_cm_event *event);
+
+/* More than this makes the kernel's Soft-iWARP count its 8-bit lengths round. */
+#define IW_CM_PRIVATE_DATA_MAX 251
+
+struct iw_cm_param {
+    const void *private_data;
+    uint8_t private_data_len;
+    uint8_t initiator_depth, responder_resources; /* up to the device's limits */
+    uint8_t ack_timeout;                          /* for ibv_query_qp alone; 0: none was set */
+    struct ibv_qp *qp;                            /* the QP to connect; NULL: find qp_num in ctx */
+    uint32_t qp_num;
+    struct ibv_context *ctx;
+};
+
+/** A new endpoint without address. */
+IW_CM_EXPORT int iw_cm_create(struct iw_cm **cm, iw_cm_handler *handler, void *owner);
+
+/** Gives the endpoint of a CONNECT_REQUEST, or any other, a new handler. */
+IW_CM_EXPORT void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, void *owner);
+
+/**
+ * Binds a TCP socket, so that the port is ours from here on. The zero address is the wildcard; port
+ * 0 lets the kernel choose.
+ * @param afonly  IPv6 wildcard: no IPv4
+ * @return -EINVAL (already bound), -EAFNOSUPPORT, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE,
+ * ...
+ */
+IW_CM_EXPORT int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly);
+
+/**
+ * The same for an endpoint that is going to connect: port 0 is one that only the whole connection
+ * has to itself, and iw_cm_connect() takes another if a connection of this kind exists.
+ */
+IW_CM_EXPORT int iw_cm_bind_active(struct iw_cm *cm, const struct sockaddr *addr);
+
+/**
+ * Changes whether a bound IPv6 wildcard takes no IPv4. Call with nothing else under way.
+ * @return -EINVAL (not bound, or past that), -EADDRINUSE, ...
+ */
+IW_CM_EXPORT int iw_cm_set_afonly(struct iw_cm *cm, bool afonly);
+
+/** IP_TOS or IPV6_TCLASS of the socket; before bind it is kept for it. Children inherit it. */
+IW_CM_EXPORT int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos);
+
+/** @param backlog  connections that wait for iw_cm_accept(), <= 0 for the default of 1024 */
+IW_CM_EXPORT int iw_cm_listen(struct iw_cm *cm, int backlog);
+
+/**
+ * Begins to connect; the outcome is one event, also for a port that refuses.
+ * @return -EINVAL (not bound, already connecting, no such QP, QP connected or in error, depth or
+ *         private data over the limit), -ENOMEM, or what TCP said at once other than a refusal
+ */
+IW_CM_EXPORT int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst,
+                               const struct iw_cm_param *param);
+
+/**
+ * Answers a CONNECT_REQUEST. ESTABLISHED follows.
+ * @return -EINVAL as for connect or if answered already, -ECONNRESET if the peer has gone
+ */
+IW_CM_EXPORT int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param);
+
+/** @return -EINVAL if this is no unanswered CONNECT_REQUEST, or @p len is over its limit */
+IW_CM_EXPORT int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len);
+
+/**
+ * Graceful close: what was posted goes out, then FIN; the QP goes to error and its work requests
+ * are flushed; DISCONNECTED follows. Work that waits for answers of the peer (behind a fence, or
+ * for a place among the outstanding reads) does not go out: like an adapter, this side waits for no
+ * answer once it leaves. During a handshake the close begins when ESTABLISHED has been raised, if
+ * ever. 0 also when the peer was first, or nothing was ever established. If the peer takes nothing
+ * of what was sent for about a second, the connection ends with a reset.
+ * @return -EINVAL for a listener or an endpoint that never began to connect
+ */
+IW_CM_EXPORT int iw_cm_disconnect(struct iw_cm *cm);
+
+/**
+ * Ends the endpoint: an established connection is closed and its QP goes to error, an unanswered
+ * request is rejected, a listener stops. Waits for a handler that is running, unless it is the
+ * caller; afterwards none runs. What TCP still has to send goes on without the endpoint.
+ */
+IW_CM_EXPORT void iw_cm_destroy(struct iw_cm *cm);
+
+/** Local and peer address as TCP has them now; either may be NULL; zeroed if there is none. */
+IW_CM_EXPORT void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
+                                  struct sockaddr_storage *peer);
+
+/**
+ * librdmacm's part in fork(), see process/atfork.h: called with every step, holding its locks in
+ * between. They come before all of the RNIC's.
+ */
+IW_CM_EXPORT void iw_cm_at_fork(void (*outer)(enum fork_step));
+
+/**
+ * A listener that a child of fork() has inherited rests, as its parent may go on with it: until
+ * this call, or until the parent has ended. Harmless for any other endpoint. Takes no lock of the
+ * caller's kind and calls no handler.
+ */
+IW_CM_EXPORT void iw_cm_resume(struct iw_cm *cm);
+
+/**
+ * The contexts that ids share, one for each device; opened at first use, never closed.
+ * @return NULL-terminated; NULL and errno (ENODEV: no device)
+ */
+IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);
+
+/**
+ * That of the device whose interface has a local address. Loopback belongs to every device: it is
+ * the first one's if none stands for the loopback interface.
+ * @return NULL and errno (ENODEV: no device has it)
+ */
+IW_CM_EXPORT struct ibv_context *iw_cm_context_of(const struct sockaddr *local);
+
+/** A local address of the host, and where it is. */
+struct iw_cm_local {
+    union ibv_gid gid; /* IPv4 as IPv4-mapped IPv6 */
+    unsigned ifindex;
+    uint8_t mac[6]; /* of the interface; zeros if it has none */
+};
+
+/**
+ * The addresses of all interfaces now, loopback included.
+ * @param list  [out] the caller's to free()
+ * @return how many, or a negative errno
+ */
+IW_CM_EXPORT int iw_cm_locals(struct iw_cm_local **list);
+
+/** Whether the interface that the device is for exists now; one for all of them is always there. */
+IW_CM_EXPORT bool iw_cm_device_present(struct ibv_context *ctx);
+
+/**
+ * From now on calls @p changed, some 20 ms after interfaces or addresses changed, once for what
+ * happened together; where the kernel does not tell, never. It runs in the engine thread, with no
+ * lock held. One caller a process.
+ */
+IW_CM_EXPORT void iw_cm_watch_host(void (*changed)(void));
+
+/*
+ * An event descriptor (eventfd): readable exactly while its queue is not empty, one wake-up an
+ * event. Used for completion channels, asynchronous events and rdma_event_channels alike. The queue
+ * and its lock are the owner's.
+ */
+
+/** @return descriptor >= 0, close-on-exec, above 1023 if the limit allows; or a negative errno */
+IW_CM_EXPORT int iw_eventfd_create(void);
+/** An event was queued. Call with the queue's lock held. */
+IW_CM_EXPORT void iw_eventfd_raise(int fd);
+/** The queue has become empty. Call with the queue's lock held. */
+IW_CM_EXPORT void iw_eventfd_drain(int fd);
+/** Whether O_NONBLOCK is set on it now. */
+IW_CM_EXPORT bool iw_eventfd_nonblocking(int fd);
+/**
+ * Waits until it is readable; a cancellation point; call without locks. A signal ends it with
+ * -EINTR unless every handler installed has SA_RESTART.
+ * @return 0 or -EINTR
+ */
+int iw_eventfd_wait(int fd);
+/** The same, but makes progress itself for up to 4 * ANYWARP_SPIN_US before it sleeps. */
+IW_CM_EXPORT int iw_cm_wait(int fd);
+/** What env/eventfd.c does about fork(); see process/atfork.h. The child gets a descriptor of its
+ * own under each number: readable if the parent's was, and with its flags. */
+void iw_eventfd_fork(enum fork_step step);
+/**
+ * Whether a wait that a signal interrupted goes on: every handler installed, those for faults like
+ * SIGSEGV apart, has SA_RESTART.
+ */
+bool iw_eventfd_restarts(void);
+/** Closes it. */
+IW_CM_EXPORT void iw_eventfd_close(int fd);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm/port.h"
+#include "cq/cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct lock_class locks = LOCK_CLASS(locks);
+
+void iw_channel_fork(enum fork_step step)
+{
+    lock_class_fork(&locks, step);
+}
+
+struct iw_channel *iw_channel_create(struct ibv_context *ctx)
+{
+    struct iw_channel *ch = calloc(1, sizeof(*ch));
+    int fd = ch ? iw_eventfd_create() : -ENOMEM;
+    if (fd < 0) {
+        free(ch);
+        errno = -fd;
+        return NULL;
+    }
+    ch->pub.context = ctx;
+    ch->pub.fd = fd;
+    lock_init_in(&ch->lock, &locks);
+    list_init(&ch->events);
+    return ch;
+}
+
+int iw_channel_destroy(struct iw_channel *ch)
+{
+    lock_get(&ch->lock);
+    bool busy = ch->pub.refcnt > 0;
+    lock_put(&ch->lock);
+    if (busy)
+        return EBUSY;
+    iw_eventfd_close(ch->pub.fd);
+    lock_fini(&ch->lock);
+    free(ch);
+    return 0;
+}
+
+/** @p cq has no event left. */
+static void unqueue_locked(struct iw_channel *ch, struct iw_cq *cq)
+{
+    assert_held(&ch->lock);
+    list_del(&cq->event_link);
+    cq->events_queued = 0;
+    cq->event_told = false;
+    if (list_empty(&ch->events) && ch->readable) {
+        ch->readable = false;
+        iw_eventfd_drain(ch->pub.fd);
+    }
+}
+
+struct iw_cq *iw_channel_take(struct iw_channel *ch)
+{
+    struct iw_cq *cq = NULL;
+    lock_get(&ch->lock);
+    if (!list_empty(&ch->events)) {
+        cq = container_of(ch->events.next, struct iw_cq, event_link);
+        cq->events_read++;
+        if (--cq->events_queued) { /* the others have their turn */
+            list_del(&cq->event_link);
+            list_add_tail(&ch->events, &cq->event_link);
+        } else {
+            unqueue_locked(ch, cq);
+        }
+    }
+    lock_put(&ch->lock);
+    return cq;
+}
+
+bool iw_channel_queue(struct iw_cq *cq)
+{
+    struct iw_channel *ch = cq->channel;
+    lock_get(&ch->lock);
+    bool first = cq->events_queued++ == 0;
+    if (first)
+        list_add_tail(&ch->events, &cq->event_link);
+    lock_put(&ch->lock);
+    return first;
+}
+
+void iw_channel_tell(struct iw_cq *cq)
+{
+    struct iw_channel *ch = cq->channel;
+    lock_get(&ch->lock);
+    if (cq->events_queued && !cq->event_told) { /* else it is taken, or another thread was here */
+        cq->event_told = ch->readable = true;
+        iw_eventfd_raise(ch->pub.fd);
+    }
+    lock_put(&ch->lock);
+}
+
+void iw_channel_raise(struct iw_cq *cq)
+{
+    if (iw_channel_queue(cq))
+        iw_channel_tell(cq);
+}
+
+unsigned iw_channel_drop(struct iw_cq *cq)
+{
+    struct iw_channel *ch = cq->channel;
+    lock_get(&ch->lock);
+    if (cq->events_queued)
+        unqueue_locked(ch, cq);
+    unsigned read = cq->events_read;
+    ch->pub.refcnt--;
+    lock_put(&ch->lock);
+    return read;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cq/counter.h"
+
+#include "device/context.h"
+#include "env/limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define KINDS (sizeof(((struct iw_counters *)0)->of) / sizeof(((struct iw_counters *)0)->of[0]))
+
+static atomic_uint count;
+
+struct iw_counter *iw_counter_create(struct ibv_context *ctx,
+                                     const struct ibv_comp_cntr_init_attr *attr)
+{
+    if (attr->comp_mask || attr->flags ||
+        (attr->type != IBV_COMP_CNTR_TYPE_WRS && attr->type != IBV_COMP_CNTR_TYPE_BYTES)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct iw_counter *c = NULL;
+    if (atomic_fetch_add(&count, 1) < IW_MAX_COUNTER)
+        c = calloc(1, sizeof(*c));
+    if (!c) {
+        atomic_fetch_sub(&count, 1);
+        errno = ENOMEM;
+        return NULL;
+    }
+    c->pub.context = ctx;
+    c->bytes = attr->type == IBV_COMP_CNTR_TYPE_BYTES;
+    atomic_fetch_add(&iw_context(ctx)->users, 1);
+    return c;
+}
+
+int iw_counter_destroy(struct iw_counter *c)
+{
+    if (atomic_load(&c->users))
+        return EBUSY;
+    iw_context_put(iw_context(c->pub.context));
+    free(c);
+    atomic_fetch_sub(&count, 1);
+    return 0;
+}
+
+static int attach_locked(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
+{
+    struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_relaxed);
+    assert_held(&qp->sq_lock);
+    if (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT)
+        return EINVAL;
+    for (size_t i = 0; set && i < KINDS; i++)
+        if ((ops & 1u << i) && atomic_load_explicit(&set->of[i], memory_order_relaxed))
+            return EBUSY;
+    if (!set && !(set = calloc(1, sizeof(*set))))
+        return ENOMEM;
+    for (size_t i = 0; i < KINDS; i++)
+        if (ops & 1u << i) {
+            atomic_fetch_add(&c->users, 1);
+            atomic_store_explicit(&set->of[i], c, memory_order_release);
+        }
+    atomic_store_explicit(&qp->counters, set, memory_order_release);
+    return 0;
+}
+
+int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
+{
+    if (!ops || c->pub.context != qp->pub.context)
+        return EINVAL;
+    if (ops & ~(uint32_t)IW_COUNTER_OPS)
+        return ENOTSUP;
+    lock_get(&qp->sq_lock);
+    int r = attach_locked(qp, c, ops);
+    lock_put(&qp->sq_lock);
+    return r;
+}
+
+void iw_qp_count_end(struct iw_qp *qp)
+{
+    struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_relaxed);
+    for (size_t i = 0; set && i < KINDS; i++) {
+        struct iw_counter *c = atomic_load_explicit(&set->of[i], memory_order_relaxed);
+        if (c)
+            atomic_fetch_sub(&c->users, 1);
+    }
+    free(set);
+}
+
+void iw_counters_add(struct iw_counters *set, enum ibv_qp_attach_comp_cntr_op op, bool failed,
+                     uint64_t bytes)
+{
+    struct iw_counter *c =
+        atomic_load_explicit(&set->of[__builtin_ctz((unsigned)op)], memory_order_acquire);
+    if (!c)
+        return;
+    /* The program that reads the value goes on to what the operation did. */
+    if (failed)
+        atomic_fetch_add_explicit(&c->failed, 1, memory_order_release);
+    else
+        atomic_fetch_add_explicit(&c->done, c->bytes ? bytes : 1, memory_order_release);
+}

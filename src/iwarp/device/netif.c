@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device/netif.h"
+
+#include "cm/port.h"
+#include "common/sys.h"
+
+#include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#define CARRIER 0x10000 /* IFF_LOWER_UP, of a header that does not go with <net/if.h> */
+
+static struct ifaddrs *interfaces(void)
+{
+    struct ifaddrs *list;
+    return getifaddrs(&list) == 0 ? list : NULL;
+}
+
+/** An address may be listed under a label, "eth0:1". */
+static bool wanted(const struct ifaddrs *i, const char *interface)
+{
+    size_t len = strcspn(i->ifa_name, ":");
+    return !*interface || (strlen(interface) == len && memcmp(i->ifa_name, interface, len) == 0);
+}
+
+static bool is_family(const struct ifaddrs *i, int family)
+{
+    return i->ifa_addr && i->ifa_addr->sa_family == family;
+}
+
+/** The interface's MAC as the kernel lists it, NULL if it has no Ethernet-like one. */
+static const struct sockaddr_ll *mac_of(const struct ifaddrs *i)
+{
+    static const uint8_t none[6];
+    if (!is_family(i, AF_PACKET) || (i->ifa_flags & IFF_LOOPBACK))
+        return NULL;
+    const struct sockaddr_ll *ll = (const void *)i->ifa_addr;
+    return ll->sll_halen == 6 && memcmp(ll->sll_addr, none, 6) ? ll : NULL;
+}
+
+bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex)
+{
+    struct ifaddrs *list = interfaces();
+    const struct sockaddr_ll *first = NULL;
+    bool first_up = false;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        const struct sockaddr_ll *ll = wanted(i, interface) ? mac_of(i) : NULL;
+        bool up = i->ifa_flags & IFF_UP;
+        if (!ll || (first && first_up > up) ||
+            (first && first_up == up && first->sll_ifindex < ll->sll_ifindex))
+            continue;
+        first = ll;
+        first_up = up;
+    }
+    if (first) {
+        memcpy(mac, first->sll_addr, 6);
+        *ifindex = (unsigned)first->sll_ifindex;
+    }
+    bool found = first != NULL;
+    freeifaddrs(list);
+    return found;
+}
+
+/** The IP address of @p i. @return false if it is of another kind */
+static bool address_of(const struct ifaddrs *i, union ibv_gid *gid)
+{
+    memset(gid, 0, sizeof(*gid));
+    if (is_family(i, AF_INET)) {
+        const struct sockaddr_in *in = (const void *)i->ifa_addr;
+        gid->raw[10] = gid->raw[11] = 0xff;
+        memcpy(gid->raw + 12, &in->sin_addr, 4);
+        return true;
+    }
+    if (is_family(i, AF_INET6)) {
+        const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
+        memcpy(gid->raw, &in6->sin6_addr, 16);
+        return true;
+    }
+    return false;
+}
+
+static bool gid_of(const struct ifaddrs *i, struct ibv_gid_entry *e)
+{
+    *e = (struct ibv_gid_entry){.ndev_ifindex = if_nametoindex(i->ifa_name)};
+    return address_of(i, &e->gid);
+}
+
+unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max)
+{
+    struct ifaddrs *list = interfaces();
+    unsigned n = 0;
+    for (unsigned loopback = 0; loopback <= IFF_LOOPBACK; loopback += IFF_LOOPBACK)
+        for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+            struct ibv_gid_entry e;
+            if ((i->ifa_flags & IFF_LOOPBACK) != loopback || !wanted(i, interface) ||
+                !gid_of(i, &e))
+                continue;
+            if (n < max)
+                gids[n] = e;
+            n++;
+        }
+    freeifaddrs(list);
+    return n;
+}
+
+/** Where the address of @p i is: its interface is in the list as well. */
+static void place(const struct ifaddrs *list, const struct ifaddrs *i, struct iw_cm_local *local)
+{
+    char name[IFNAMSIZ] = "";
+    memcpy(name, i->ifa_name, strcspn(i->ifa_name, ":"));
+    for (const struct ifaddrs *k = list; k; k = k->ifa_next) {
+        if (!is_family(k, AF_PACKET) || strcmp(k->ifa_name, name) != 0)
+            continue;
+        const struct sockaddr_ll *ll = (const void *)k->ifa_addr;
+        local->ifindex = (unsigned)ll->sll_ifindex;
+        if (ll->sll_halen == sizeof(local->mac))
+            memcpy(local->mac, ll->sll_addr, sizeof(local->mac));
+    }
+}
+
+int iw_netif_locals(struct iw_cm_local **out)
+{
+    struct ifaddrs *list;
+    int saved = errno, n = 0;
+    if (getifaddrs(&list)) {
+        n = -errno;
+        errno = saved;
+        return n;
+    }
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        n++;
+    *out = calloc((size_t)n + 1, sizeof(**out));
+    n = *out ? 0 : -ENOMEM;
+    for (const struct ifaddrs *i = list; *out && i; i = i->ifa_next) {
+        struct iw_cm_local *local = &(*out)[n];
+        if (address_of(i, &local->gid)) {
+            place(list, i, local);
+            n++;
+        }
+    }
+    freeifaddrs(list);
+    errno = saved;
+    return n;
+}
+
+bool iw_netif_exists(const char *interface)
+{
+    int saved = errno;
+    bool exists = !*interface || if_nametoindex(interface) || errno != ENODEV;
+    errno = saved;
+    return exists;
+}
+
+bool iw_netif_is_up(const char *interface)
+{
+    const unsigned up = IFF_UP | IFF_RUNNING | CARRIER;
+    struct ifaddrs *list = interfaces();
+    bool found = list == NULL;
+    for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
+        found = wanted(i, interface) && (i->ifa_flags & up) == up;
+    freeifaddrs(list);
+    return found;
+}
+
+static unsigned ask_mtu(int fd, struct ifreq *r)
+{
+    return ioctl(fd, SIOCGIFMTU, r) == 0 && r->ifr_mtu > 0 ? (unsigned)r->ifr_mtu : 0;
+}
+
+static unsigned ask_speed(int fd, struct ifreq *r)
+{
+    struct ethtool_cmd cmd = {.cmd = ETHTOOL_GSET};
+    r->ifr_data = (void *)&cmd;
+    if (ioctl(fd, SIOCETHTOOL, r))
+        return 0;
+    uint32_t mbps = (uint32_t)cmd.speed_hi << 16 | cmd.speed;
+    return mbps == (uint32_t)SPEED_UNKNOWN ? 0 : mbps;
+}
+
+/** The largest answer of the interfaces that are wanted. */
+static unsigned largest(const char *interface, unsigned (*ask)(int fd, struct ifreq *r))
+{
+    unsigned max = 0;
+    long fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    struct ifaddrs *list = interfaces();
+    int saved = errno;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        struct ifreq r = {0};
+        if (!wanted(i, interface) || !is_family(i, AF_PACKET))
+            continue;
+        memcpy(r.ifr_name, i->ifa_name, strnlen(i->ifa_name, IFNAMSIZ - 1));
+        unsigned value = ask((int)fd, &r);
+        if (value > max)
+            max = value;
+    }
+    errno = saved;
+    freeifaddrs(list);
+    sys_close((int)fd);
+    return max;
+}
+
+unsigned iw_netif_mtu(const char *interface)
+{
+    return largest(interface, ask_mtu);
+}
+
+unsigned iw_netif_mbps(const char *interface)
+{
+    return largest(interface, ask_speed);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Passes over the sources, and what pollers and the thread tell each other. */
+#include "engine/internal.h"
+
+#include "common/sys.h"
+
+#define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
+#define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
+#define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
+#define HOT_REST_NS 500  /* after a run without a byte: its recv() takes the lock of packets */
+#define ADOPT_AFTER 256  /* polls at which it had something, and no other */
+#define IDLE_PASSES 1024 /* without a ready source, then only some look */
+#define IDLE_LOOKS  4    /* one of so many */
+
+static __thread const struct iw_poller *poller;
+
+const struct iw_poller *iw_engine_poller(void)
+{
+    return poller;
+}
+
+struct iw_found iw_engine_run_ready(void)
+{
+    return iw_engine_run_ready_but(0);
+}
+
+struct iw_found iw_engine_run_ready_but(uint32_t but)
+{
+    struct epoll_event ev[IW_PASS_EVENTS];
+    struct iw_found f = {.ready = sys_epoll_look(iw_engine.sockets, ev, IW_PASS_EVENTS)};
+    for (long i = 0; i < f.ready; i++)
+        if (iw_source_run_but(ev[i].data.u64, ev[i].events, but))
+            f.moved = ev[i].data.u64;
+    return f;
+}
+
+static uint32_t get(const _Atomic uint32_t *hint)
+{
+    return atomic_load_explicit(hint, memory_order_relaxed);
+}
+
+static void put(_Atomic uint32_t *hint, uint32_t value)
+{
+    atomic_store_explicit(hint, value, memory_order_relaxed);
+}
+
+static void count(atomic_uint *n)
+{
+    uint32_t now = get(n);
+    if (now < IW_ENGINE_MANY)
+        put(n, now + 1);
+}
+
+static void set(atomic_bool *flag)
+{
+    if (!atomic_load_explicit(flag, memory_order_relaxed))
+        atomic_store(flag, true);
+}
+
+/** @p key is hot from now on, or with 0 @p tries none. */
+static void set_hot(struct iw_poller *p, uint64_t key, uint32_t tries)
+{
+    if (tries == 0 || key != atomic_load_explicit(&p->hot, memory_order_relaxed)) {
+        iw_adopted_put_back(p);
+        put(&p->streak, 0);
+    }
+    atomic_store_explicit(&p->hot, key, memory_order_relaxed);
+    put(&p->tries, tries);
+}
+
+/** Runs the source that had something at the last poll. @return whether the others may wait */
+static bool run_hot(struct iw_poller *p, bool *moved)
+{
+    uint32_t tries = get(&p->tries), runs = get(&p->runs);
+    uint64_t hot = atomic_load_explicit(&p->hot, memory_order_relaxed);
+    *moved = false;
+    if (tries == 0)
+        return false;
+    if (tries < HOT_TRIES && iw_now() < atomic_load_explicit(&p->rest, memory_order_relaxed))
+        return true;
+    *moved = iw_source_run(hot, 0);
+    put(&p->runs, runs + 1);
+    iw_adopted_note(p);
+    if (*moved) {
+        uint32_t streak = get(&p->streak) + 1;
+        put(&p->tries, HOT_TRIES);
+        put(&p->streak, streak);
+        if (streak % ADOPT_AFTER == 0)
+            iw_adopt(p, hot);
+    } else if (tries > 1) {
+        put(&p->tries, tries - 1);
+        atomic_store_explicit(&p->rest, iw_now() + HOT_REST_NS, memory_order_relaxed);
+    } else {
+        set_hot(p, hot, 0);
+    }
+    return runs % HOT_ONLY;
+}
+
+/** A source is hot that alone was ready. */
+static void find_hot(struct iw_poller *p, const struct iw_found *f)
+{
+    if (f->ready == 1 && f->moved)
+        set_hot(p, f->moved, HOT_TRIES);
+    else if (f->ready > 1)
+        set_hot(p, 0, 0);
+}
+
+void iw_engine_polled(struct iw_poller *p)
+{
+    count(&iw_engine.polls);
+    if (atomic_load_explicit(&iw_engine.leased, memory_order_relaxed))
+        return;
+    uint32_t run = get(&p->run) + 1;
+    put(&p->run, run < LEASE_RUN ? run : 0);
+    if (run == LEASE_RUN) {
+        set(&iw_engine.leased);
+        iw_engine_kick();
+    }
+}
+
+void iw_engine_sent(void)
+{
+    count(&iw_engine.sends);
+}
+
+bool iw_engine_progress(struct iw_poller *p)
+{
+    uint32_t turn = get(&p->passes) + 1, idle = get(&p->idle);
+    bool moved;
+    put(&p->passes, turn);
+    poller = p;
+    if (iw_dirty_run())
+        iw_engine_sent();
+    poller = NULL;
+    if (run_hot(p, &moved))
+        return moved;
+    if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
+        return moved;
+    struct iw_found f = iw_engine_run_ready();
+    find_hot(p, &f);
+    put(&p->idle, f.ready > 0 ? 0 : idle + 1);
+    return moved || f.moved;
+}
+
+void iw_engine_poll(struct iw_poller *p)
+{
+    if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
+        return;
+    count(&iw_engine.passes);
+    iw_engine_progress(p);
+}
+
+void iw_engine_pass(void)
+{
+    if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
+        return;
+    iw_dirty_run();
+    iw_engine_run_ready();
+}
+
+void iw_engine_poll_within(int64_t ns)
+{
+    int state;
+    if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    sys_wait_fd(iw_engine.sockets, ns);
+    pthread_setcancelstate(state, NULL);
+    iw_engine_pass();
+}
+
+void iw_engine_look_soon(void)
+{
+    set(&iw_engine.deferring);
+    /* With the lease gone meanwhile the thread may sleep for ever. */
+    if (!atomic_load(&iw_engine.leased) || !atomic_load(&iw_engine.near))
+        iw_engine_kick();
+}
+
+void iw_engine_look(void)
+{
+    if (!atomic_load(&iw_engine.leased))
+        iw_engine_kick();
+}
+
+void iw_engine_arm(struct iw_poller *p)
+{
+    if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
+        return;
+    if (p)
+        put(&p->run, 0);
+    put(&iw_engine.polls, 0);
+    bool leased = atomic_load(&iw_engine.leased) && atomic_exchange(&iw_engine.leased, false);
+    iw_dirty_run(); /* behind the lease, under which it may be left for later */
+    if (leased)
+        iw_engine_kick();
+    iw_adopted_put_back(NULL);
+}

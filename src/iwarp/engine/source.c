@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of sources. Epoll data carries {slot, generation}, never a pointer: an event that is
+ * older than the removal of its source finds another generation and is dropped.
+ */
+#include "engine/internal.h"
+
+#include "common/lock.h"
+#include "common/sys.h"
+#include "cq/visibility.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define INPUT       (EPOLLIN | EPOLLRDHUP)
+#define CHUNK_SLOTS 1024
+#define CHUNKS      1024
+
+/*
+ * Generation << 32 | WAITED | pins. A pin is one ready() that runs; it is only taken in the
+ * generation that the event names, and a source is only removed under the next one.
+ */
+#define PIN        1u
+#define PINS       0x7fffffffu
+#define WAITED     0x80000000u /* the next to unpin wakes */
+#define GENERATION (1ull << 32)
+
+struct slot {
+    _Atomic uint64_t word;
+    struct iw_source *source; /* constant while pinned; NULL: free */
+    bool out;                 /* of the epoll set, while somebody has adopted it; under lock */
+    struct lock lock;         /* changes of source, and waiting for pins */
+    pthread_cond_t idle;      /* pins went down */
+    uint32_t next_free;
+};
+
+static struct {
+    struct lock lock;
+    struct slot *_Atomic chunk[CHUNKS];
+    uint32_t used; /* slots ever handed out; slot 0 is never used */
+    uint32_t free; /* head of the free list, 0: empty */
+} table = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, .used = 1};
+
+/** The sources whose ready() this thread is inside of, innermost first. */
+struct running {
+    struct running *outer;
+    uint32_t slot;
+};
+static __thread struct running *running;
+
+static struct slot *slot_at(uint32_t i)
+{
+    return atomic_load_explicit(&table.chunk[i / CHUNK_SLOTS], memory_order_acquire) +
+           i % CHUNK_SLOTS;
+}
+
+static uint32_t own_pins(uint32_t slot)
+{
+    uint32_t n = 0;
+    for (struct running *r = running; r; r = r->outer)
+        n += r->slot == slot;
+    return n;
+}
+
+static bool chunk_ensure(uint32_t i)
+{
+    if (i / CHUNK_SLOTS >= CHUNKS)
+        return false;
+    if (atomic_load_explicit(&table.chunk[i / CHUNK_SLOTS], memory_order_relaxed))
+        return true;
+    struct slot *c = calloc(CHUNK_SLOTS, sizeof(*c));
+    if (!c)
+        return false;
+    for (int k = 0; k < CHUNK_SLOTS; k++) {
+        lock_init(&c[k].lock);
+        pthread_cond_init(&c[k].idle, NULL);
+    }
+    atomic_store_explicit(&table.chunk[i / CHUNK_SLOTS], c, memory_order_release);
+    return true;
+}
+
+static uint32_t slot_take(void)
+{
+    uint32_t i = 0;
+    lock_get(&table.lock);
+    if (table.free) {
+        i = table.free;
+        table.free = slot_at(i)->next_free;
+    } else if (chunk_ensure(table.used)) {
+        i = table.used++;
+    }
+    lock_put(&table.lock);
+    return i;
+}
+
+static void slot_give(uint32_t i)
+{
+    lock_get(&table.lock);
+    slot_at(i)->next_free = table.free;
+    table.free = i;
+    lock_put(&table.lock);
+}
+
+static struct epoll_event slot_event(uint32_t i, uint32_t events)
+{
+    return (struct epoll_event){
+        .events = events,
+        .data.u64 = (atomic_load(&slot_at(i)->word) & ~(GENERATION - 1)) | i,
+    };
+}
+
+int iw_source_add(struct iw_source *s, int fd, uint32_t events,
+                  bool (*ready)(struct iw_source *, uint32_t))
+{
+    int r = iw_engine_start();
+    if (r)
+        return r;
+    uint32_t i = slot_take();
+    if (!i)
+        return ENOSPC;
+    struct slot *slot = slot_at(i);
+    s->fd = fd;
+    __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
+    s->ready = ready;
+    __atomic_store_n(&s->slot, i, __ATOMIC_RELEASE);
+    lock_get(&slot->lock);
+    slot->source = s;
+    atomic_fetch_add(&slot->word, GENERATION); /* publishes it to whoever pins */
+    struct epoll_event ev = slot_event(i, events);
+    lock_put(&slot->lock);
+    r = sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, fd, &ev);
+    if (r < 0) {
+        lock_get(&slot->lock);
+        slot->source = NULL;
+        atomic_fetch_add(&slot->word, GENERATION);
+        lock_put(&slot->lock);
+        __atomic_store_n(&s->slot, 0, __ATOMIC_RELEASE);
+        slot_give(i);
+    }
+    return -r;
+}
+
+void iw_source_want(struct iw_source *s, uint32_t events)
+{
+    uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    if (!i || __atomic_load_n(&s->events, __ATOMIC_RELAXED) == events)
+        return;
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    bool has = slot->source == s, out = slot->out;
+    if (has) {
+        __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
+        struct epoll_event ev = slot_event(i, events);
+        if (!out)
+            sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_MOD, s->fd, &ev);
+    }
+    lock_put(&slot->lock);
+    if (has && out)
+        iw_adopted_put_back(NULL);
+}
+
+static bool has_locked(const struct slot *slot, uint64_t key)
+{
+    assert_held(&slot->lock);
+    return slot->source && (uint32_t)(atomic_load(&slot->word) >> 32) == (uint32_t)(key >> 32);
+}
+
+bool iw_source_take_out(uint64_t key)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    lock_get(&slot->lock);
+    bool can = has_locked(slot, key) && slot->source->events == INPUT;
+    if (can) {
+        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, slot->source->fd,
+                      &(struct epoll_event){0});
+        slot->out = true;
+    }
+    lock_put(&slot->lock);
+    return can;
+}
+
+static int put_in_locked(struct slot *slot, uint32_t i)
+{
+    assert_held(&slot->lock);
+    struct epoll_event ev = slot_event(i, slot->source->events);
+    int r = (int)-sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
+    slot->out = r != 0;
+    return r;
+}
+
+bool iw_source_put_back(uint64_t key)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    lock_get(&slot->lock);
+    bool out = has_locked(slot, key) && slot->out && put_in_locked(slot, (uint32_t)key);
+    lock_put(&slot->lock);
+    return !out;
+}
+
+static void wait_unpinned(struct slot *slot, uint32_t i)
+{
+    assert_held(&slot->lock);
+    uint32_t own = own_pins(i);
+    while ((atomic_fetch_or(&slot->word, WAITED) & PINS) > own)
+        lock_wait(&slot->lock, &slot->idle);
+}
+
+void iw_source_del(struct iw_source *s)
+{
+    uint32_t i = __atomic_exchange_n(&s->slot, 0, __ATOMIC_ACQ_REL);
+    if (!i)
+        return;
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    if (slot->out)
+        iw_adopted_gone(slot_event(i, 0).data.u64);
+    else
+        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
+    slot->out = false;
+    atomic_fetch_add(&slot->word, GENERATION);
+    wait_unpinned(slot, i);
+    slot->source = NULL;
+    lock_put(&slot->lock);
+    slot_give(i);
+}
+
+void iw_source_wait(struct iw_source *s)
+{
+    uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    if (!i)
+        return;
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    if (slot->source == s)
+        wait_unpinned(slot, i);
+    lock_put(&slot->lock);
+}
+
+/** @return whether the slot still is of generation @p generation; then unpin() is due */
+static bool pin(struct slot *slot, uint32_t generation)
+{
+    uint64_t w = atomic_load(&slot->word);
+    do
+        if ((uint32_t)(w >> 32) != generation)
+            return false;
+    while (!atomic_compare_exchange_weak(&slot->word, &w, w + PIN));
+    return true;
+}
+
+static void unpin(struct slot *slot)
+{
+    if (!(atomic_fetch_sub(&slot->word, PIN) & WAITED))
+        return;
+    lock_get(&slot->lock);
+    atomic_fetch_and(&slot->word, ~(uint64_t)WAITED); /* who waits on sets it again */
+    pthread_cond_broadcast(&slot->idle);
+    lock_put(&slot->lock);
+}
+
+bool iw_source_run(uint64_t key, uint32_t events)
+{
+    return iw_source_run_but(key, events, 0);
+}
+
+bool iw_source_run_but(uint64_t key, uint32_t events, uint32_t but)
+{
+    uint32_t i = (uint32_t)key;
+    if (!i)
+        return false;
+    struct slot *slot = slot_at(i);
+    if (!pin(slot, (uint32_t)(key >> 32)))
+        return false;
+    bool moved = false;
+    uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
+    bool left = but && qp_num == but, engine = iw_engine_is_thread();
+    if (!left && !iw_engine_frozen()) { /* else it will be ready at the next look, too */
+        struct running here = {.outer = running, .slot = i};
+        running = &here;
+        if (engine)
+            iw_order_engine_at(qp_num);
+        moved = slot->source->ready(slot->source, events);
+        if (engine)
+            iw_order_engine_at(0);
+        running = here.outer;
+    }
+    unpin(slot);
+    return moved;
+}
+
+/* ---- fork ---- */
+
+void iw_sources_wait(void)
+{
+    lock_get(&table.lock);
+    uint32_t used = table.used;
+    lock_put(&table.lock);
+    for (uint32_t i = 1; i < used; i++) {
+        struct slot *slot = slot_at(i);
+        lock_get(&slot->lock);
+        wait_unpinned(slot, i);
+        lock_put(&slot->lock);
+    }
+}
+
+int iw_sources_restore(void)
+{
+    int r = 0;
+    lock_get(&table.lock);
+    for (uint32_t i = 1; i < table.used && !r; i++) {
+        struct slot *slot = slot_at(i);
+        lock_get(&slot->lock);
+        if (slot->source)
+            r = put_in_locked(slot, i);
+        lock_put(&slot->lock);
+    }
+    lock_put(&table.lock);
+    return r;
+}
+
+void iw_source_fork(enum fork_step step)
+{
+    /* Slots are whole at any time: there is no need to stop those who are at one. */
+    for (uint32_t i = 1; step == FORK_CHILD && i < table.used; i++) {
+        struct slot *slot = slot_at(i);
+        lock_init(&slot->lock);
+        pthread_cond_init(&slot->idle, NULL);
+        atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
+    }
+    lock_fork(&table.lock, step);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Threads of the program that wait for events, and make progress meanwhile. */
+#include "engine/internal.h"
+
+#include "cm/port.h"
+#include "common/sys.h"
+#include "env/conf.h"
+
+#include <pthread.h>
+
+#define MANY_VISITS 64 /* since the last look */
+#define FD_TURNS    4  /* of a spin between two looks at the event descriptor */
+#define CM_SPINS    4  /* a connection's events take several round trips */
+
+static void enter(void)
+{
+    lock_get(&iw_engine.lock);
+    iw_engine.getters++;
+    iw_engine_watch_locked();
+    lock_put(&iw_engine.lock);
+}
+
+/** Who comes back soon leaves the sockets off: the thread looks whether that is so. */
+static void leave(void *arg)
+{
+    (void)arg;
+    lock_get(&iw_engine.lock);
+    iw_engine.getters--;
+    iw_engine_watch_locked();
+    bool often = ++iw_engine.visits == MANY_VISITS && !iw_engine.visited;
+    lock_put(&iw_engine.lock);
+    if (often)
+        iw_engine_kick();
+}
+
+/** Whoever spins or sleeps for events, one after the other, finds the same source hot. */
+static __thread struct iw_poller waiter;
+
+/** Passes until an event may be due or the time is up. @return whether one may be */
+static bool spin(int fd)
+{
+    unsigned us = iw_conf()->spin_us;
+    if (us == 0)
+        return false;
+    uint64_t end = iw_now() + us * 1000u;
+    unsigned turns = 0;
+    do {
+        if (iw_engine_progress(&waiter) || (turns++ % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0))
+            return true;
+    } while (iw_now() < end);
+    return false;
+}
+
+/**
+ * Waits for @p fd or the sockets; the cancellation point.
+ * @return 1 if fd is readable, 0 if not, -EINTR, or -EBADF: the program has closed one
+ */
+static int wait_either(int fd)
+{
+    int state;
+    struct pollfd p[2] = {{.fd = fd, .events = POLLIN},
+                          {.fd = iw_engine.sockets, .events = POLLIN}};
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    int n = ppoll(p, 2, NULL, NULL);
+    int error = n < 0 ? errno : 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    if (error == EINTR && !iw_eventfd_restarts())
+        return -EINTR;
+    if (n > 0 && ((p[0].revents | p[1].revents) & POLLNVAL))
+        return -EBADF;
+    return n > 0 && p[0].revents;
+}
+
+static int block_passes(int fd)
+{
+    int r;
+    while ((r = wait_either(fd)) == 0)
+        if (iw_engine_run_ready().moved)
+            break;
+    return r < 0 ? r : 0;
+}
+
+static int wait_on_sockets(int fd)
+{
+    int r;
+    enter();
+    pthread_cleanup_push(leave, NULL);
+    r = spin(fd) ? 0 : block_passes(fd);
+    pthread_cleanup_pop(1);
+    return r;
+}
+
+int iw_engine_wait(int fd)
+{
+    int r = iw_engine_start();
+    if (r)
+        return -r;
+    int state, saved = errno;
+    iw_engine_arm(NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    r = wait_on_sockets(fd);
+    pthread_setcancelstate(state, &state);
+    errno = saved;
+    return r;
+}
+
+/** Whoever waits for the events of connections polls, and keeps its lease from one to the next. */
+static struct iw_poller cm_poller;
+
+int iw_cm_wait(int fd)
+{
+    int state;
+    bool ready = false;
+    uint64_t end = iw_now() + iw_conf()->spin_us * (1000u * CM_SPINS);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    for (unsigned turns = 0; !ready && iw_now() < end; turns++) {
+        iw_engine_polled(&cm_poller);
+        iw_engine_poll(&cm_poller);
+        ready = turns % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0;
+    }
+    if (!ready)
+        iw_engine_arm(&cm_poller);
+    pthread_setcancelstate(state, &state);
+    int r = iw_engine_start(); /* without its thread there would be no event */
+    return ready ? 0 : r ? -r : iw_eventfd_wait(fd);
+}

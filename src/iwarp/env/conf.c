@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "env/conf.h"
+
+#include "env/log.h"
+#include "wire/fpdu.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPIN_US_MAX    1000000
+#define CONNECT_MS_MIN 100
+#define CONNECT_MS_MAX 600000
+#define SILENCE_S_MIN  6
+#define SILENCE_S_MAX  3600
+#define PCAP_MB_MAX    1000000
+
+static bool parse_number(const char *s, unsigned long min, unsigned long max, unsigned long *out)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(s, &end, 10);
+    if (!isdigit((unsigned char)*s) || *end || errno || n < min || n > max)
+        return false;
+    *out = n;
+    return true;
+}
+
+static bool parse_on_off(const char *s, bool *out)
+{
+    bool on = !strcmp(s, "on");
+    if (!on && strcmp(s, "off") != 0)
+        return false;
+    *out = on;
+    return true;
+}
+
+static bool parse_string(const char *s, char *out, size_t size)
+{
+    if (strlen(s) >= size)
+        return false;
+    strcpy(out, s);
+    return true;
+}
+
+static bool parse_crc(struct iw_conf *conf, const char *s)
+{
+    bool on;
+    if (!strcmp(s, "auto"))
+        conf->crc = IW_AUTO;
+    else if (parse_on_off(s, &on))
+        conf->crc = on ? IW_ON : IW_OFF;
+    else
+        return false;
+    return true;
+}
+
+static bool parse_fpdu(struct iw_conf *conf, const char *s)
+{
+    unsigned long n;
+    if (!strcmp(s, "auto")) {
+        conf->fpdu = IW_AUTO;
+    } else if (!strcmp(s, "mss")) {
+        conf->fpdu = IW_ON;
+    } else if (parse_number(s, FPDU_MULPDU_MIN, FPDU_ULPDU_MAX, &n)) {
+        conf->fpdu = IW_OFF;
+        conf->fpdu_bytes = (uint32_t)n;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool parse_ext(struct iw_conf *conf, const char *s)
+{
+    return parse_on_off(s, &conf->ext);
+}
+
+static bool parse_spin_us(struct iw_conf *conf, const char *s)
+{
+    unsigned long n;
+    if (!parse_number(s, 0, SPIN_US_MAX, &n))
+        return false;
+    conf->spin_us = (unsigned)n;
+    return true;
+}
+
+static bool parse_connect_ms(struct iw_conf *conf, const char *s)
+{
+    unsigned long n;
+    if (!parse_number(s, CONNECT_MS_MIN, CONNECT_MS_MAX, &n))
+        return false;
+    conf->connect_ms = (unsigned)n;
+    return true;
+}
+
+static bool parse_silence_s(struct iw_conf *conf, const char *s)
+{
+    unsigned long n;
+    if (!parse_number(s, SILENCE_S_MIN, SILENCE_S_MAX, &n))
+        return false;
+    conf->silence_s = (unsigned)n;
+    return true;
+}
+
+static bool parse_congestion(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->congestion, sizeof(conf->congestion));
+}
+
+static bool parse_stats(struct iw_conf *conf, const char *s)
+{
+    if (*s != '/')
+        return parse_on_off(s, &conf->stats);
+    if (!parse_string(s, conf->stats_dir, sizeof(conf->stats_dir)))
+        return false;
+    conf->stats = true;
+    return true;
+}
+
+static bool parse_pcap(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->pcap, sizeof(conf->pcap));
+}
+
+static bool parse_pcap_mb(struct iw_conf *conf, const char *s)
+{
+    unsigned long n;
+    if (!parse_number(s, 1, PCAP_MB_MAX, &n))
+        return false;
+    conf->pcap_mb = (unsigned)n;
+    return true;
+}
+
+static bool parse_faults(struct iw_conf *conf, const char *s)
+{
+    return parse_on_off(s, &conf->faults);
+}
+
+static bool parse_devices(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->devices, sizeof(conf->devices));
+}
+
+static const struct iw_knob knobs[] = {
+    {"ANYWARP_CRC", "choice", "auto, on, off", "auto",
+     "CRC32c of each FPDU; auto is off between addresses of this host; a peer that asks always "
+     "gets it",
+     parse_crc},
+    {"ANYWARP_FPDU", "size", "auto, mss, 128 to 64768", "auto",
+     "size of the FPDUs that are sent; mss keeps to one TCP segment", parse_fpdu},
+    {"ANYWARP_EXT", "choice", "on, off", "on", "whether to tell peers that this is anywarp",
+     parse_ext},
+    {"ANYWARP_CONNECT_MS", "number", "100 to 600000", "20000",
+     "milliseconds that TCP may take to connect, and then the other side to answer; after them "
+     "RDMA_CM_EVENT_UNREACHABLE; if shorter, also for an MPA Request (5000) and a first message "
+     "(10000) to a listener",
+     parse_connect_ms},
+    {"ANYWARP_SILENCE_S", "number", "6 to 3600", "60",
+     "seconds that a peer may leave unanswered what TCP sends and asks; after them it is dead",
+     parse_silence_s},
+    {"ANYWARP_SPIN_US", "number", "0 to 1000000", "50",
+     "microseconds to look for work before a blocking wait sleeps; four times that for events of "
+     "connections",
+     parse_spin_us},
+    {"ANYWARP_CONGESTION", "name", "at most 15 bytes", NULL,
+     "TCP congestion control; none: the system's", parse_congestion},
+    {"ANYWARP_DEVICES", "list", "aw0=eth0 aw1=eth1, at most 255 bytes", NULL,
+     "one device for each interface instead of one for all; an id gets the one that has its local "
+     "address, loopback ones get the first",
+     parse_devices},
+    {"ANYWARP_STATS", "choice", "on, off, a directory", "on",
+     "whether anywarp stat and anywarp top can see the process; on: by a file in "
+     "XDG_RUNTIME_DIR/anywarp, else in /dev/shm/anywarp-UID",
+     parse_stats},
+    {"ANYWARP_PCAP", "path", "a file, at most 255 bytes", NULL,
+     "capture what the connections carry, in the clear, for Wireshark; %p in the name is the "
+     "number of the process",
+     parse_pcap},
+    {"ANYWARP_PCAP_MB", "number", "1 to 1000000", "64", "megabytes of such a file, then it ends",
+     parse_pcap_mb},
+    {"ANYWARP_FAULTS", "choice", "on, off", "on",
+     "whether registered memory that is not mapped any more costs the connection that uses it, by "
+     "a "
+     "handler of SIGSEGV and SIGBUS where the program has none; off: the process",
+     parse_faults},
+    {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
+     "2: say why completions fail and connections die; 3, 4: more", NULL},
+    {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},
+    {"IBV_CONFIG_DIR", "path", "a directory", NULL,
+     "there is a device only if a *.driver file in it has a line \"driver anywarp\"", NULL},
+    {"XDG_RUNTIME_DIR", "path", "a directory", NULL, "see ANYWARP_STATS", NULL},
+    {"SYSFS_PATH", "path", "a directory", "/sys", "what ibv_get_sysfs_path() tells the program",
+     NULL},
+};
+#define N_KNOBS (sizeof(knobs) / sizeof(knobs[0]))
+
+static struct iw_conf conf;
+
+static void read_environment(void)
+{
+    for (const struct iw_knob *k = knobs; k < knobs + N_KNOBS; k++) {
+        const char *value = getenv(k->name);
+        if (k->parse && k->initial)
+            k->parse(&conf, k->initial);
+        if (k->parse && value && *value && !k->parse(&conf, value))
+            iw_log(IW_LOG_WARN, "%s=%s is not understood (%s): ignored", k->name, value, k->values);
+    }
+}
+
+const struct iw_conf *iw_conf(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
+    return &conf;
+}
+
+const struct iw_knob *iw_knobs(size_t *n)
+{
+    *n = N_KNOBS;
+    return knobs;
+}
+
+bool iw_knob_legal(const struct iw_knob *knob, const char *value)
+{
+    struct iw_conf scratch;
+    return !*value || !knob->parse || knob->parse(&scratch, value);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The knobs: environment variables, read once at first use. */
+#ifndef ANYWARP_ENV_CONF_H
+#define ANYWARP_ENV_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum iw_switch { IW_AUTO, IW_ON, IW_OFF };
+
+struct iw_conf {
+    enum iw_switch crc;  /* ANYWARP_CRC: auto is off between addresses of this host, on otherwise */
+    enum iw_switch fpdu; /* ANYWARP_FPDU: auto; IW_ON: one segment ("mss"); IW_OFF: fpdu_bytes */
+    uint32_t fpdu_bytes;
+    bool ext;            /* ANYWARP_EXT: the anywarp extension bit, on by default */
+    unsigned connect_ms; /* ANYWARP_CONNECT_MS: patience with TCP, then with the Reply, 20000 */
+    unsigned silence_s;  /* ANYWARP_SILENCE_S: of a peer that TCP asks, then it is dead, 60 */
+    unsigned spin_us;    /* ANYWARP_SPIN_US: inline spin before a blocking wait, 50 */
+    char congestion[16]; /* ANYWARP_CONGESTION: TCP congestion control; empty: the system's */
+    bool stats;          /* ANYWARP_STATS: statistics for others to read, on by default */
+    char stats_dir[256]; /* in this directory; empty: the default */
+    char pcap[256];      /* ANYWARP_PCAP: capture file; empty: none */
+    unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
+    bool faults;         /* ANYWARP_FAULTS: survive those of registered memory, on by default */
+    char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
+};
+
+/* One environment variable. "anywarp config" and the table in README.md say what stands here. */
+struct iw_knob {
+    const char *name;
+    const char *type; /* one word */
+    const char *values;
+    const char *initial; /* the default; NULL: none */
+    const char *meaning;
+    /* Stores a legal value, else says false and changes nothing; NULL: whoever reads it judges. */
+    bool (*parse)(struct iw_conf *conf, const char *value);
+};
+
+/** The knobs in force; a value that cannot be understood is reported once and ignored. */
+const struct iw_conf *iw_conf(void);
+
+/** The table of all @p n variables that the libraries read. */
+const struct iw_knob *iw_knobs(size_t *n);
+
+/** Whether a value of the environment would be understood; an empty one is as good as none. */
+bool iw_knob_legal(const struct iw_knob *knob, const char *value);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "env/fd.h"
+
+#include "common/sys.h"
+
+#include <sys/resource.h>
+
+#define FIRST 1024
+
+bool iw_fd_more(void)
+{
+    struct rlimit lim;
+    int saved = errno;
+    bool more = getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max;
+    if (more) {
+        rlim_t want = lim.rlim_cur < FIRST ? 2 * FIRST : 2 * lim.rlim_cur;
+        lim.rlim_cur = want < lim.rlim_max ? want : lim.rlim_max;
+        more = setrlimit(RLIMIT_NOFILE, &lim) == 0;
+    }
+    errno = saved;
+    return more;
+}
+
+int iw_fd_high(int fd)
+{
+    long high;
+    do
+        high = sys_fcntl(fd, F_DUPFD_CLOEXEC, FIRST);
+    while ((high == -EINVAL || high == -EMFILE) && iw_fd_more());
+    if (high < 0)
+        return fd;
+    sys_close(fd);
+    return (int)high;
+}

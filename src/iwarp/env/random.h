@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Random STags and QP numbers (RFC 5042 section 6.1.1: hard to predict, sparse). */
+#ifndef ANYWARP_ENV_RANDOM_H
+#define ANYWARP_ENV_RANDOM_H
+
+#include "common/lock.h"
+
+#include <stdint.h>
+
+/** @return 0, or -EIO if the generator fails: then no object may be made */
+int iw_random32(uint32_t *out);
+
+/** What the module does about fork(); see process/atfork.h. */
+void iw_random_fork(enum fork_step step);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mem/mw.h"
+
+#include "mem/stag.h"
+#include "observe/stats.h"
+#include "qp/qp.h"
+#include "wire/range.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define GIVES  (WRITES | IBV_ACCESS_REMOTE_READ)
+
+struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
+{
+    if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct iw_mw *mw = calloc(1, sizeof(*mw));
+    if (!mw) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    mw->region.pd = pd->root;
+    mw->region.kind = IW_REGION_WINDOW;
+    int err = iw_region_publish(&mw->region);
+    if (err) {
+        free(mw);
+        errno = err;
+        return NULL;
+    }
+    mw->pub.context = pd->pub.context;
+    mw->pub.pd = &pd->pub;
+    mw->pub.rkey = mw->pub.handle = mw->region.grant.stag;
+    mw->pub.type = type;
+    atomic_fetch_add(&pd->users, 1);
+    iw_stats_gauge(STATS_mw, 1);
+    lock_get(&pd->root->lock);
+    list_add_tail(&pd->root->windows, &mw->pd_link);
+    lock_put(&pd->root->lock);
+    return mw;
+}
+
+/** The fields one by one, for readers without a lock: grant_of() in region.c. */
+static void change_locked(struct iw_mw *mw, const struct iw_grant *g, struct iw_region *memory)
+{
+    struct iw_region *r = &mw->region;
+    assert_held(&r->pd->grants);
+    atomic_fetch_add(&r->changes, 1);
+    __atomic_store_n(&r->grant.stag, g->stag, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->grant.access, g->access, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->grant.addr, g->addr, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->grant.base, g->base, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->grant.len, g->len, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->grant.qp, g->qp, __ATOMIC_RELEASE);
+    atomic_fetch_add(&r->changes, 1);
+    if (mw->memory)
+        iw_region_unpin(mw->memory);
+    mw->memory = memory;
+}
+
+static void unbind_locked(struct iw_mw *mw)
+{
+    change_locked(mw, &(struct iw_grant){.stag = mw->region.grant.stag}, NULL);
+}
+
+void iw_mw_dealloc(struct iw_mw *mw)
+{
+    struct iw_pd *pd = iw_pd(mw->pub.pd);
+    lock_get(&pd->root->lock);
+    list_del(&mw->pd_link);
+    lock_put(&pd->root->lock);
+    lock_get(&pd->root->grants);
+    iw_region_close(&mw->region); /* a bind that comes now fails */
+    unbind_locked(mw);
+    lock_put(&pd->root->grants);
+    iw_region_revoke(&mw->region);
+    free(mw);
+    iw_stats_gauge(STATS_mw, -1);
+    atomic_fetch_sub(&pd->users, 1);
+}
+
+/* ---- bind ---- */
+
+int iw_mw_check_wr(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+{
+    const struct ibv_mw *mw = wr->bind_mw.mw;
+    const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+    const bool whole = info->mr && info->length;
+    if (!mw || mw->type != type || (mw->rkey ^ wr->bind_mw.rkey) >> 8)
+        return EINVAL;
+    if (!whole && (type == IBV_MW_TYPE_2 || info->length))
+        return EINVAL;
+    if (info->mw_access_flags & ~(unsigned)(GIVES | IBV_ACCESS_ZERO_BASED))
+        return EINVAL;
+    if (iw_pd(mw->pd)->root != qp->pd || (info->mr && iw_pd(info->mr->pd)->root != qp->pd))
+        return EPERM;
+    return 0;
+}
+
+/** What a bind to the memory of @p r gives. @return false if it may not be bound so */
+static bool grant_from(const struct iw_region *r, const struct iw_sqe *e, struct iw_grant *g)
+{
+    const struct iw_grant *m = &r->grant;
+    if (r->kind != IW_REGION_MEMORY || !(m->access & IBV_ACCESS_MW_BIND))
+        return false;
+    if ((e->bind.access & WRITES) && !(m->access & IBV_ACCESS_LOCAL_WRITE))
+        return false;
+    if (range_wraps(e->bind.addr, e->bind.length) ||
+        !range_inside(m->base, m->len, e->bind.addr, e->bind.length))
+        return false;
+    g->access = e->bind.access & GIVES;
+    g->addr = m->addr + (e->bind.addr - m->base);
+    g->base = e->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : e->bind.addr;
+    g->len = e->bind.length;
+    return true;
+}
+
+static enum iw_err bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound)
+{
+    struct iw_region *window, *memory = NULL;
+    struct iw_grant g = {.stag = e->rkey};
+    assert_held(&qp->pd->grants);
+    if (iw_stag_find_any_key(e->rkey, qp->pd, &window) != IW_STAG_OWN ||
+        window->kind != IW_REGION_WINDOW || iw_region_is_dead(window))
+        return IW_ERR_LOCAL_MW_BIND;
+    struct iw_mw *mw = container_of(window, struct iw_mw, region);
+    bool type2 = mw->pub.type == IBV_MW_TYPE_2;
+    if (type2 && mw->memory)
+        return IW_ERR_LOCAL_MW_BIND;
+    if (e->bind.length && (iw_stag_find(e->bind.lkey, qp->pd, &memory) != IW_STAG_OWN ||
+                           !grant_from(memory, e, &g) || !iw_region_pin(memory)))
+        return IW_ERR_LOCAL_MW_BIND;
+    *was_bound = mw->memory;
+    g.qp = type2 ? qp : NULL;
+    change_locked(mw, &g, memory);
+    iw_stag_rename(window);
+    return IW_OK;
+}
+
+enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound)
+{
+    assert_held(&qp->sq_lock);
+    *was_bound = false;
+    lock_get(&qp->pd->grants);
+    enum iw_err err = bind_locked(qp, e, was_bound);
+    lock_put(&qp->pd->grants);
+    return err;
+}
+
+/* ---- unbind ---- */
+
+enum iw_err iw_mw_invalidate_locked(struct iw_region *r, uint32_t stag, const struct iw_qp *qp)
+{
+    struct iw_mw *mw = container_of(r, struct iw_mw, region);
+    assert_held(&r->pd->grants);
+    if (mw->pub.type != IBV_MW_TYPE_2 || !mw->memory || r->grant.stag != stag)
+        return IW_ERR_INVALIDATE;
+    if (r->grant.qp != qp)
+        return IW_ERR_INVALIDATE_STREAM;
+    unbind_locked(mw);
+    return IW_OK;
+}
+
+void iw_mw_leave_qp(const struct iw_qp *qp)
+{
+    lock_get(&qp->pd->lock);
+    lock_get(&qp->pd->grants);
+    list_for_each (link, &qp->pd->windows) {
+        struct iw_mw *mw = container_of(link, struct iw_mw, pd_link);
+        if (mw->memory && mw->region.grant.qp == qp)
+            unbind_locked(mw);
+    }
+    lock_put(&qp->pd->grants);
+    lock_put(&qp->pd->lock);
+}

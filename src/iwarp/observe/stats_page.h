@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The statistics of a process as they stand in its file; shared with the tool that reads them.
+ *
+ * Everything is in host byte order and naturally aligned. A row with a seq is rewritten as a whole
+ * between two increments of it, so seq is odd meanwhile; state, error, binds, head, tail and the
+ * counters change at any time, each by one store. A reader takes a row twice and believes it if
+ * both copies have the same even seq and the same constant part (stats_same()).
+ *
+ * The file grows with the number of rows in use; what is behind its end is not there.
+ */
+#ifndef ANYWARP_OBSERVE_STATS_PAGE_H
+#define ANYWARP_OBSERVE_STATS_PAGE_H
+
+#include "conn/flow.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STATS_MAGIC   "anywarp"
+#define STATS_VERSION 1
+
+#define STATS_ERRORS 32    /* the newest ones are kept */
+#define STATS_CQS    512   /* rows; what there are more of is not shown */
+#define STATS_QPS    16384 /* " */
+
+/* X(name, what it is; in the order of the output) */
+#define STATS_GAUGES(X)                                                                            \
+    X(pd, "protection domains")                                                                    \
+    X(mr, "memory regions")                                                                        \
+    X(mr_bytes, "bytes registered")                                                                \
+    X(mw, "memory windows")                                                                        \
+    X(cq, "completion queues")                                                                     \
+    X(srq, "shared receive queues")                                                                \
+    X(qp, "queue pairs")                                                                           \
+    X(connects, "connections made, active side")                                                   \
+    X(accepts, "connections made, passive side")                                                   \
+    X(errors, "queue pairs that failed")                                                           \
+    X(binds, "memory windows bound by QPs that are gone")
+
+enum stats_gauge {
+#define X(name, text) STATS_##name,
+    STATS_GAUGES(X)
+#undef X
+        STATS_GAUGE_COUNT,
+};
+
+struct stats_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t error_next; /* errors so far: the next goes to errors[error_next % STATS_ERRORS] */
+    uint32_t cq_rows, qp_rows; /* that were ever in use; those of them with id 0 are free */
+    uint32_t pid, uid;
+    uint64_t start;   /* of the process, in ticks after boot; with pid and ns it names a process */
+    uint64_t ns;      /* of its PID namespace, the inode number */
+    uint64_t began;   /* ns, CLOCK_REALTIME */
+    char release[16]; /* of anywarp */
+    char command[64];
+    char devices[512]; /* "anywarp0", or "aw0=eth0 aw1=eth1" */
+    int64_t gauge[STATS_GAUGE_COUNT];
+    struct iwc_flow out, in; /* of QPs that are gone */
+};
+
+struct stats_error {
+    uint32_t seq;
+    uint32_t qp_num;
+    uint64_t at; /* ns, CLOCK_REALTIME */
+    char text[496];
+};
+
+struct stats_cq {
+    uint32_t seq;
+    uint32_t id;         /* a number from 1 on; 0: the row is free */
+    uint32_t cqe;        /* entries */
+    uint32_t head, tail; /* completions polled, completions added; free-running */
+    uint32_t spare[3];
+};
+
+enum stats_flags {
+    STATS_LINKED = 1 << 0,    /* addresses and what was negotiated are there */
+    STATS_CRC = 1 << 1,       /* CRCs are generated and checked */
+    STATS_MARKERS = 1 << 2,   /* the peer asked for markers */
+    STATS_ANYWARP = 1 << 3,   /* the peer is anywarp */
+    STATS_INITIATOR = 1 << 4, /* active side */
+    STATS_IPV6 = 1 << 5,
+    STATS_P2P = 1 << 6, /* RFC 6581 peer-to-peer */
+};
+
+struct stats_qp {
+    uint32_t seq;
+    uint32_t qp_num; /* 0: the row is free */
+    uint16_t ird, ord;
+    uint16_t local_port, peer_port;
+    uint32_t send_cq, recv_cq;   /* their ids, 0: none or no row */
+    uint8_t local[16], peer[16]; /* as on the wire; IPv4: the first four */
+    uint8_t flags;               /* enum stats_flags */
+    uint8_t rev;                 /* of MPA */
+    uint8_t state;               /* enum ibv_qp_state */
+    uint8_t error;               /* enum iw_err, the first cause; 0: none */
+    uint32_t binds;              /* of windows */
+    struct iwc_flow out, in;
+};
+
+struct stats_page {
+    union {
+        struct stats_head head;
+        uint8_t head_room[4096];
+    };
+    struct stats_error errors[STATS_ERRORS];
+    struct stats_cq cqs[STATS_CQS];
+    struct stats_qp qps[STATS_QPS];
+};
+
+_Static_assert(sizeof(struct stats_head) <= 4096, "the head has a page");
+_Static_assert(sizeof(struct stats_qp) == 256, "whole cache lines");
+_Static_assert(sizeof(struct stats_cq) == 32, "");
+_Static_assert(offsetof(struct stats_qp, out) == 64, "written by others than the rest");
+
+#endif

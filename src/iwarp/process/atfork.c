@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/atfork.h"
+
+#include "cm/endpoint.h"
+#include "cq/cq.h"
+#include "cq/visibility.h"
+#include "device/context.h"
+#include "device/netwatch.h"
+#include "engine/internal.h"
+#include "env/pool.h"
+#include "env/random.h"
+#include "mem/quiesce.h"
+#include "mem/stag.h"
+#include "observe/pcap.h"
+#include "observe/stats.h"
+#include "qp/qp.h"
+
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+/* Two threads may fork at the same time. */
+static struct lock forking = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void nothing(enum fork_step step)
+{
+    (void)step;
+}
+
+static void (*_Atomic librdmacm)(enum fork_step) = nothing;
+
+static void outer(enum fork_step step)
+{
+    librdmacm(step);
+}
+
+/* In the order of locks (qp/qp.h). */
+static void (*const steps[])(enum fork_step) = {
+    outer,          iw_cm_fork,      iw_pd_fork,       iw_qp_fork,      iw_rq_fork,
+    iw_cq_fork,     iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_grants_fork,
+    iw_stag_fork,   iw_random_fork,  iw_pool_fork,     iw_timer_fork,   iw_eventfd_fork,
+    iw_engine_fork, iw_order_fork,   iw_adopted_fork,  iw_source_fork,  iw_stats_fork,
+    iw_pcap_fork,   iw_quiesce_fork,
+};
+
+static void before(void)
+{
+    lock_get(&forking);
+    iw_engine_freeze();
+    for (size_t i = 0; i < STEPS; i++)
+        steps[i](FORK_PREPARE);
+}
+
+static void after(enum fork_step step)
+{
+    for (size_t i = STEPS; i-- > 0;)
+        steps[i](step);
+    iw_engine_thaw();
+    if (step == FORK_CHILD)
+        iw_cm_disown();
+    lock_put(&forking);
+}
+
+static void in_parent(void)
+{
+    after(FORK_PARENT);
+}
+
+static void in_child(void)
+{
+    after(FORK_CHILD);
+}
+
+static void __attribute__((constructor)) watch(void)
+{
+    pthread_atfork(before, in_parent, in_child);
+}
+
+void iw_cm_at_fork(void (*step)(enum fork_step))
+{
+    librdmacm = step;
+}

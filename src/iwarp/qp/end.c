@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "qp/end.h"
+
+#include "cm/endpoint.h"
+#include "common/usdt.h"
+#include "device/context.h"
+#include "env/pool.h"
+#include "qp/explain.h"
+#include "qp/link.h"
+#include "qp/reset.h"
+#include "qp/rx_place.h"
+#include "qp/rx_shared.h"
+#include "qp/tx_queue.h"
+#include "qp/tx_requests.h"
+#include "wire/text.h"
+
+#include <string.h>
+
+static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (qp->error)
+        return;
+    qp->error = err;
+    iw_stats_set(&qp->stats->error, (uint8_t)err);
+    USDT3(error, qp->pub.qp_num, err, iw_err_info(err)->text);
+    atomic_store(&qp->over, true);
+    iw_qp_set_state_locked(qp, IBV_QPS_ERR);
+    w->qp = qp;
+    enum iw_event event = iw_err_info(err)->event;
+    if (event != IW_EVENT_NONE)
+        w->async |= 1u << event;
+}
+
+/** Our FIN is the last: what is unsent, because the peer takes no more, stays so. */
+static void stop_sending_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->sq_lock);
+    iw_pool_put(IW_POOL_BATCH, qp->batch);
+    qp->batch = NULL;
+    qp->term_queued = qp->tx_blocked = false;
+    iw_qp_want_locked(qp);
+    qp->stream->ops->shutdown(qp->stream);
+}
+
+void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->linked)
+        return;
+    struct iwc_close_step step = iwc_close_step(qp->close, event);
+    assert(!(step.actions & IWC_CLOSE_ILLEGAL));
+    qp->close = step.next;
+    if (step.actions & IWC_CLOSE_SEND_TERM)
+        qp->term_queued = true;
+    if (step.actions & IWC_CLOSE_SEND_FIN)
+        stop_sending_locked(qp);
+    if (step.next != IWC_CLOSE_OPEN && step.next != IWC_CLOSE_FLUSHING && !qp->disconnected) {
+        note_locked(qp, IW_ERR_LLP_CLOSED, w);
+        qp->disconnected = true;
+        qp->untold = qp->cm;
+        w->cm |= IW_QP_NEWS_DISCONNECTED;
+    }
+    if (step.actions & IWC_CLOSE_RELEASE) {
+        w->cm |= IW_QP_NEWS_CLOSED | (step.actions & IWC_CLOSE_RESET ? IW_QP_NEWS_RESET : 0);
+        qp->linked = false;
+    }
+    w->qp = qp;
+    w->life = qp->life;
+}
+
+void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
+                       uint32_t ulpdu_len, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (qp->error)
+        return;
+    note_locked(qp, err, w);
+    if (!qp->linked)
+        return;
+    struct terminate t;
+    terminate_from_error(&t, err, seg, ulpdu_len);
+    qp->term_len = (uint8_t)terminate_encode(qp->term, &t);
+    iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
+}
+
+void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
+{
+    bool undone = qp->sq.tail != qp->sq.head || qp->cork.copied_pos > qp->tx.sent_pos;
+    if (qp->close == IWC_CLOSE_OPEN && (unused || undone)) {
+        if (unused)
+            iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", unused);
+        else
+            iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it, work is not done");
+        note_locked(qp, IW_ERR_LLP_LOST, w);
+    }
+    iw_qp_stop_reading_locked(qp);
+    if (qp->close == IWC_CLOSE_PEER_FIN || qp->close == IWC_CLOSE_CLOSED)
+        return;
+    iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
+    iw_qp_transmit_locked(qp, w);
+}
+
+void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
+{
+    if (error)
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s, %s", strerrorname_np(-error),
+                      strerrordesc_np(-error));
+    if (qp->linked)
+        note_locked(qp, IW_ERR_LLP_LOST, w);
+    iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
+}
+
+void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    if (qp->close == IWC_CLOSE_FLUSHING || qp->close == IWC_CLOSE_TERM ||
+        qp->close == IWC_CLOSE_PEER_FIN)
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_SENT, w);
+}
+
+/** Names what the peer may not know, if it says that of an opcode and does not quote which. */
+static void name_opcodes_locked(const struct iw_qp *qp, const struct terminate *t, char *text,
+                                size_t size)
+{
+    if (t->has_ddp || iw_err_from_terminate(t->layer, t->etype, t->code) != IW_ERR_OPCODE)
+        return;
+    const char *before = "; sent beyond RFC 5040: ";
+    for (unsigned i = 0; i < RDMAP_OPCODES; i++) {
+        if (!(qp->sent_beyond & 1u << i))
+            continue;
+        text_add(text, size, "%s%s", before, rdmap_ops[i].name);
+        before = ", ";
+    }
+}
+
+void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
+{
+    char text[sizeof(qp->explanation)];
+    struct terminate t = *received;
+    if (!qp->silent || qp->rx.fpdus)
+        terminate_after_setup(&t);
+    terminate_describe(&t, text, sizeof(text));
+    lock_get(&qp->sq_lock);
+    name_opcodes_locked(qp, &t, text, sizeof(text));
+    iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
+    iw_request_blame_locked(qp, &t);
+    note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->wakes);
+    if (qp->close != IWC_CLOSE_CLOSED)
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->wakes);
+    lock_put(&qp->sq_lock);
+}
+
+/* ---- settle ---- */
+
+void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    assert_held(&qp->rx_lock);
+    if (!atomic_load(&qp->over)) /* whoever sets it settles afterwards */
+        return;
+    lock_get(&qp->sq_lock);
+    if (qp->error && !qp->flushed && !qp->untold) {
+        qp->flushed = true;
+        iw_qp_transmit_locked(qp, w); /* the Terminate, and what was cut before it */
+        iw_qp_own_unsent_locked(qp, w);
+        if (!qp->forgets)
+            iw_sq_finish_local_locked(qp, w);
+        iw_qp_log_end_locked(qp);
+        if (qp->forgets) {
+            iw_qp_forget_locked(qp);
+        } else {
+            iw_sq_flush_locked(qp, w);
+            iw_recv_flush(qp, w);
+        }
+    }
+    lock_put(&qp->sq_lock);
+}
+
+void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
+{
+    lock_get(&qp->rx_lock);
+    iw_qp_settle_rx_locked(qp, w);
+    lock_put(&qp->rx_lock);
+}
+
+/* ---- wakes ---- */
+
+/** Tells the CM, and then flushes what waited for that. */
+static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
+{
+    struct iw_wakes w = {0};
+    atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
+    iw_cm_news(qp, life, news);
+    if (news & IW_QP_NEWS_DISCONNECTED) {
+        lock_get(&qp->sq_lock);
+        if (qp->life == life)
+            qp->untold = false;
+        lock_put(&qp->sq_lock);
+        iw_qp_settle(qp, &w);
+        iw_wakes_fire(&w);
+    }
+    atomic_fetch_sub(&qp->pins, 1);
+}
+
+void iw_wakes_fire(struct iw_wakes *w)
+{
+    for (int i = 0; i < 2 && (w->cq[0] || w->timed[0] || w->overrun[0]); i++) {
+        if (w->cq[i])
+            iw_channel_tell(w->cq[i]);
+        if (w->timed[i])
+            iw_cq_time(w->timed[i]);
+        if (w->overrun[i])
+            iw_cq_overrun(w->overrun[i]);
+    }
+    if (w->srq_limit) {
+        struct ibv_async_event ev = {.element.srq = &w->srq_limit->pub,
+                                     .event_type = IBV_EVENT_SRQ_LIMIT_REACHED};
+        iw_async_raise(iw_context(w->srq_limit->pub.context), &ev);
+    }
+    for (unsigned bits = w->async; bits; bits &= bits - 1) {
+        struct ibv_async_event ev = {.element.qp = &w->qp->pub,
+                                     .event_type = (enum ibv_event_type)__builtin_ctz(bits)};
+        iw_async_raise(iw_context(w->qp->pub.context), &ev);
+    }
+    if (w->cm)
+        tell_cm(w->qp, w->life, w->cm);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a QP ends: the first cause is kept, a Terminate tells the peer, everything posted completes
+ * once, the program and the CM get the news.
+ *
+ * The work request at fault has the status of the error table, every other one is flushed, in
+ * posting order; vendor_err of them all is the number of the cause (enum iw_err). One line of the
+ * log tells of it (explain.h).
+ *
+ * Like adapters we tell of the disconnection first: what is posted is flushed when the CM's event
+ * is in its channel. Only an ESTABLISHED that is on its way itself may let both be behind.
+ */
+#ifndef ANYWARP_QP_END_H
+#define ANYWARP_QP_END_H
+
+#include "qp/qp.h"
+
+/**
+ * Whether the QP's own access flags allow the peer this. What the CM sets, 0 or remote write and
+ * read, allows all: iWARP's CM knows no right to atomics.
+ */
+static inline bool iw_qp_allows(const struct iw_qp *qp, unsigned access)
+{
+    return qp->access == 0 || qp->access == (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) ||
+           (qp->access & access) == access;
+}
+
+/**
+ * The stream cannot go on: notes the cause, prepares the Terminate, state ERR. The flush happens in
+ * iw_qp_settle(). Only the first call counts. sq_lock.
+ * @param seg  the segment at fault, or NULL
+ */
+void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
+                       uint32_t ulpdu_len, struct iw_wakes *w);
+
+/**
+ * The peer's FIN. sq_lock.
+ * @param unused  bytes in front of it that could not be used: those of an FPDU that is not whole,
+ *                unless iw_qp_explain() was told otherwise
+ */
+void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w);
+/** TCP gave up with the negative errno @p error, 0 if unknown. sq_lock. */
+void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w);
+/** All that can be sent is with TCP: a close that waited for this goes on. sq_lock. */
+void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w);
+/** The program asks for a close, or its time is up. sq_lock. */
+void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w);
+/** The peer's Terminate. rx_lock. */
+void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *t);
+
+/** Completes everything if the QP has failed and that is not done yet. Call with no lock held. */
+void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w);
+/** As iw_qp_settle(), for a caller with rx_lock held. */
+void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** Raises CQ_ERR and has the users of the CQ fail; call with no lock held. */
+void iw_cq_overrun(struct iw_cq *cq);
+/** A new QP fails as well if one of its CQs was overrun while it was made. */
+void iw_cqs_check(struct iw_qp *qp);
+
+/** Gives all signals; call with no lock held. */
+void iw_wakes_fire(struct iw_wakes *w);
+
+#endif

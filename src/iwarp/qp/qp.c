@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a QP, and the table of QP numbers. */
+#include "qp/qp.h"
+
+#include "cm/endpoint.h"
+#include "cq/counter.h"
+#include "device/context.h"
+#include "env/random.h"
+#include "mem/mw.h"
+#include "qp/end.h"
+#include "qp/link.h"
+#include "qp/rx_shared.h"
+#include "qp/rx_stream.h"
+#include "qp/tx_queue.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#define BUCKETS    4096
+#define QPN_MASK   0xffffff
+#define INLINE_MIN 64 /* always there: rdma_xclient posts inline on a QP that asked for none */
+
+static struct {
+    struct lock lock;
+    struct iw_qp *bucket[BUCKETS];
+} numbers = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+
+static struct lock_class rx_locks = LOCK_CLASS(rx_locks);
+static struct lock_class sq_locks = LOCK_CLASS(sq_locks);
+
+static struct iw_qp **find_locked(uint32_t qpn)
+{
+    struct iw_qp **p = &numbers.bucket[qpn % BUCKETS];
+    assert_held(&numbers.lock);
+    while (*p && (*p)->pub.qp_num != qpn)
+        p = &(*p)->hash_next;
+    return p;
+}
+
+/** Gives a random number that is free and not 0 or 1. @return 0 or EIO */
+static int number_take(struct iw_qp *qp)
+{
+    for (;;) {
+        uint32_t n;
+        if (iw_random32(&n))
+            return EIO;
+        n &= QPN_MASK;
+        if (n < 2)
+            continue;
+        lock_get(&numbers.lock);
+        struct iw_qp **p = find_locked(n);
+        bool taken = *p != NULL;
+        if (!taken) {
+            qp->pub.qp_num = qp->pub.handle = n;
+            *p = qp;
+        }
+        lock_put(&numbers.lock);
+        if (!taken)
+            return 0;
+    }
+}
+
+static void number_give(struct iw_qp *qp)
+{
+    lock_get(&numbers.lock);
+    *find_locked(qp->pub.qp_num) = qp->hash_next;
+    lock_put(&numbers.lock);
+}
+
+struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num)
+{
+    lock_get(&numbers.lock);
+    struct iw_qp *qp = *find_locked(qp_num);
+    lock_put(&numbers.lock);
+    return qp && qp->pub.context == ctx ? qp : NULL;
+}
+
+static bool uses(const struct iw_qp *qp, const struct iw_cq *cq)
+{
+    return qp->send_cq == cq || qp->recv_cq == cq;
+}
+
+struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket)
+{
+    struct iw_qp *qp = NULL;
+    lock_get(&numbers.lock);
+    for (; *bucket < BUCKETS; ++*bucket) {
+        qp = numbers.bucket[*bucket];
+        while (qp && (!uses(qp, cq) || atomic_load(&qp->over)))
+            qp = qp->hash_next;
+        if (qp)
+            break;
+    }
+    if (qp)
+        atomic_fetch_add(&qp->pins, 1);
+    lock_put(&numbers.lock);
+    return qp;
+}
+
+static bool overrun(const struct ibv_cq *cq)
+{
+    return cq && atomic_load(&container_of(cq, const struct iw_cq, pub)->overrun);
+}
+
+static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
+{
+    const struct ibv_qp_cap *c = &a->cap;
+    if (a->qp_type != IBV_QPT_RC)
+        return EOPNOTSUPP;
+    if (c->max_send_wr > IW_MAX_QP_WR || c->max_recv_wr > IW_MAX_QP_WR ||
+        c->max_send_sge > IW_MAX_SGE || c->max_recv_sge > IW_MAX_SGE ||
+        c->max_inline_data > IW_MAX_INLINE)
+        return EINVAL;
+    if ((!a->send_cq && c->max_send_wr) || (!a->recv_cq && (c->max_recv_wr || a->srq)))
+        return EINVAL;
+    if ((a->send_cq && a->send_cq->context != pd->pub.context) ||
+        (a->recv_cq && a->recv_cq->context != pd->pub.context))
+        return EINVAL;
+    if (overrun(a->send_cq) || overrun(a->recv_cq))
+        return EINVAL;
+    return a->srq && a->srq->context != pd->pub.context ? EINVAL : 0;
+}
+
+static void cq_use(struct iw_cq *cq, int by)
+{
+    if (cq)
+        atomic_fetch_add(&cq->users, by);
+}
+
+static void release(struct iw_qp *qp)
+{
+    iw_sq_fini(&qp->sq);
+    iw_rq_fini(&qp->own_rq);
+    free(qp->irq);
+    free(qp->orq);
+    free(qp->builder);
+    lock_fini(&qp->build_lock);
+    lock_fini(&qp->sq_lock);
+    lock_fini(&qp->rx_lock);
+    pthread_mutex_destroy(&qp->pub.mutex);
+    pthread_cond_destroy(&qp->pub.cond);
+    free(qp);
+}
+
+/** What the program sees, but for the number. */
+static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
+{
+    struct ibv_qp *q = &qp->pub;
+    q->context = qp->pd->pub.context;
+    q->qp_context = a->qp_context;
+    q->pd = &pd->pub;
+    q->send_cq = a->send_cq;
+    q->recv_cq = a->recv_cq;
+    q->srq = a->srq;
+    q->state = qp->state = IBV_QPS_INIT;
+    q->qp_type = IBV_QPT_RC;
+}
+
+static void use(struct iw_qp *qp, struct iw_pd *pd)
+{
+    cq_use(qp->send_cq, 1);
+    cq_use(qp->recv_cq, 1);
+    if (qp->rq->srq)
+        atomic_fetch_add(&qp->rq->srq->users, 1);
+    atomic_fetch_add(&pd->users, 1);
+}
+
+static void forget_threads(struct iw_qp *qp)
+{
+    atomic_store(&qp->pins, 0);
+    atomic_store(&qp->dirty.state, 0);
+    if (!qp->was_linked)
+        qp->cm = NULL;
+}
+
+void iw_qp_fork(enum fork_step step)
+{
+    if (step == FORK_PREPARE) {
+        lock_class_fork(&rx_locks, step);
+        lock_class_fork(&sq_locks, step);
+        lock_get(&numbers.lock);
+        return;
+    }
+    if (step == FORK_CHILD)
+        for (int i = 0; i < BUCKETS; i++)
+            for (struct iw_qp *qp = numbers.bucket[i]; qp; qp = qp->hash_next)
+                forget_threads(qp);
+    lock_put(&numbers.lock);
+    lock_class_fork(&sq_locks, step);
+    lock_class_fork(&rx_locks, step);
+}
+
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    int r = check(pd, attr);
+    struct iw_qp *qp = r ? NULL : calloc(1, sizeof(*qp));
+    if (!qp) {
+        errno = r ? r : ENOMEM;
+        return NULL;
+    }
+    struct ibv_qp_cap cap = attr->cap;
+    if (cap.max_inline_data < INLINE_MIN)
+        cap.max_inline_data = INLINE_MIN;
+    if (attr->srq)
+        cap.max_recv_wr = cap.max_recv_sge = 0;
+    qp->cap = cap;
+    qp->pd = pd->root;
+    qp->send_cq = attr->send_cq ? iw_cq(attr->send_cq) : NULL;
+    qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
+    list_init(&qp->rq_link);
+    qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
+    qp->dirty.run = iw_sq_run_dirty;
+    iw_grace_init(&qp->grace);
+    lock_init(&qp->build_lock);
+    lock_init_in(&qp->rx_lock, &rx_locks);
+    lock_init_in(&qp->sq_lock, &sq_locks);
+    pthread_mutex_init(&qp->pub.mutex, NULL);
+    pthread_cond_init(&qp->pub.cond, NULL);
+    r = iw_sq_init(&qp->sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,
+                   attr->sq_sig_all);
+    int rr = iw_rq_init(&qp->own_rq, cap.max_recv_wr, cap.max_recv_sge);
+    describe(qp, pd, attr);
+    if (!r && !rr)
+        r = number_take(qp);
+    if (r || rr) {
+        release(qp);
+        errno = r ? r : rr;
+        return NULL;
+    }
+    use(qp, pd);
+    qp->stats = iw_stats_qp_take(qp->pub.qp_num, qp->send_cq ? qp->send_cq->stats : NULL,
+                                 qp->recv_cq ? qp->recv_cq->stats : NULL);
+    iw_stats_set(&qp->stats->state, IBV_QPS_INIT);
+    iw_cqs_check(qp);
+    attr->cap = cap;
+    return qp;
+}
+
+void iw_qp_stop(struct iw_qp *qp)
+{
+    iw_cm_qp_leaves(qp);
+    number_give(qp);
+    iw_rq_leave(qp);
+    while (atomic_load(&qp->pins))
+        sched_yield();
+    iw_grace_drop(&qp->grace);
+    iw_dirty_wait(&qp->dirty);
+    iw_rx_fini(qp);
+    iw_mw_leave_qp(qp);
+    atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);
+}
+
+void iw_qp_free(struct iw_qp *qp)
+{
+    cq_use(qp->send_cq, -1);
+    cq_use(qp->recv_cq, -1);
+    if (qp->rq->srq)
+        atomic_fetch_sub(&qp->rq->srq->users, 1);
+    iw_stats_qp_release(qp->stats);
+    iw_qp_count_end(qp);
+    release(qp);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queue pair: its two queues, the reads in flight each way, and the iWARP stream it runs on.
+ *
+ * Files: qp.c life and numbers, state.c the ibv state table, modify.c what its transitions
+ * do, tx_queue.c posting, tx_cut.c messages into FPDUs, tx_send.c transmission, rx_stream.c
+ * reception (the upcalls of conn/rx.h), rx_place.c Sends into receives and held early ones,
+ * tx_requests.c reads and atomics we ask for, tx_answers.c the peer's, rx_early.c early messages,
+ * rx_stall.c what comes behind them, rx_scatter.c memory, mem/mw.c windows, mem/quiesce.h who may
+ * still copy, end.c errors and flush, reset.c a new life, explain.c what the log says of them,
+ * rx_queue.c receive queues, link.c attach, close and detach of the stream, overrun.c the end of a
+ * CQ, tx_quantum.c how much a QP sends at a stretch, tx_cork.c what waits for more, tx_taken.c what
+ * has gone before what came.
+ *
+ * Locks, in the order in which they are taken (the whole project's order):
+ *
+ *     qp.build_lock   the extended view's work requests; held while the program builds them
+ *     iw_cm.lock      a CM endpoint's state
+ *     pd.lock         the windows of a protection domain
+ *     qp.rx_lock      everything received: rx, recv, held, staging. Progress only tries it.
+ *     qp.sq_lock      everything sent: send queue, orq, irq, tx, batch, ibv state, link
+ *     rq.lock         the receive queue, or the SRQ
+ *     cq.lock
+ *     channel.lock, context.lock, engine.lock, pd.grants, those of observe/stats.c, mem/quiesce.c
+ * and observe/pcap.c: leaves
+ *
+ * Copies from and to registered memory are made in sections (mem/quiesce.h), each under one of the
+ * QP's first two locks; in a section no lock is taken but that of observe/pcap.c. Nobody waits for
+ * the end of other threads' sections with one of these locks held: a work request that takes memory
+ * away stays at sq.cut until they have ended.
+ *
+ * Posting takes sq_lock or rq.lock, and tries rx_lock. That may be waited for only by tear-down and
+ * by iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
+ * made with any of them held; what they cause goes through struct iw_wakes.
+ */
+#ifndef ANYWARP_QP_QP_H
+#define ANYWARP_QP_QP_H
+
+#include "common/list.h"
+#include "common/lock.h"
+#include "conn/close.h"
+#include "conn/nego.h"
+#include "conn/rx.h"
+#include "conn/stream.h"
+#include "conn/tx.h"
+#include "cq/cq.h"
+#include "cq/slots.h"
+#include "engine/engine.h"
+#include "env/limits.h"
+#include "mem/quiesce.h"
+#include "mem/region.h"
+#include "observe/stats.h"
+#include "qp/tx_taken.h"
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct iw_cm;
+struct iw_mw;
+
+/* ---- receive queue: a QP's own, or a shared one ---- */
+
+struct iw_rqe {
+    uint64_t wr_id;
+    uint32_t nsge;
+};
+
+struct iw_srq;
+
+struct iw_rq {
+    struct lock lock;
+    uint32_t max_wr, max_sge; /* as advertised */
+    uint32_t mask;            /* ring size - 1 */
+    uint32_t head, tail;      /* free-running */
+    struct iw_rqe *ring;      /* NULL if max_wr is 0 */
+    struct ibv_sge *sge;      /* max_sge for each ring entry */
+    struct iw_slots *slots;   /* places of receives that are taken and not polled */
+    bool flushing;            /* the QP failed: what is posted completes flushed */
+    struct iw_srq *srq;       /* that this is the queue of; NULL: a QP's own */
+    uint32_t limit;           /* SRQ: fewer receives than this raise its event, once; 0: disarmed */
+    struct list waiting;      /* SRQ: struct iw_qp.rq_link, those with early messages */
+};
+
+/** @return 0 or ENOMEM; iw_rq_fini() is due after both */
+int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge);
+void iw_rq_fini(struct iw_rq *rq);
+/** Forgets what is posted. */
+void iw_rq_clear(struct iw_rq *rq);
+/** What the module does about fork(); see process/atfork.h. */
+void iw_rq_fork(enum fork_step step);
+/** Copies one WR in. @return 0, EINVAL (too many SGEs), ENOMEM (full) */
+int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr);
+
+/** The receive that a message is being placed into. */
+struct iw_recv {
+    bool taken;
+    uint64_t wr_id;
+    uint32_t nsge;
+    __be32 imm; /* of a Send with immediate */
+    bool solicited;
+    struct ibv_sge sge[IW_MAX_SGE];
+};
+
+struct iw_qp;
+
+/**
+ * Takes the oldest receive into qp->recv, and ends the wait for it; an SRQ's limit event is noted
+ * in @p w. @return false if there is none, or others have waited for it longer
+ */
+bool iw_rq_pop(struct iw_qp *qp, struct iw_wakes *w);
+/**
+ * A QP that got no receive waits for one, behind those that wait already.
+ * @return true if there is one for it by now: then it does not begin to wait, and tries again
+ */
+bool iw_rq_wait(struct iw_qp *qp);
+/** Ends the wait. */
+void iw_rq_leave(struct iw_qp *qp);
+
+/* ---- send queue ---- */
+
+struct iw_sqe {
+    uint64_t wr_id;
+    union {
+        struct {
+            uint64_t remote_addr;
+            uint64_t compare_add, swap;
+        };
+        struct {
+            uint64_t addr, length;
+            uint32_t lkey;
+            unsigned access;
+        } bind; /* of a window */
+    };
+    uint64_t len;        /* payload bytes */
+    uint64_t cut;        /* of them, or of the request, cut into FPDUs */
+    uint64_t end_pos;    /* tx position behind the last byte, once all is cut */
+    uint32_t rkey;       /* of a bind: the window's new one */
+    uint32_t imm_or_inv; /* imm_data as given, or the key to invalidate */
+    uint8_t opcode;      /* enum ibv_wr_opcode */
+    uint8_t flags;       /* IBV_SEND_* of the WR; SIGNALED also by sq_sig_all */
+    uint8_t nsge;        /* 0 with inline data */
+    bool begun;          /* first segment is cut */
+    uint8_t stage;       /* 1 once the Write of one with immediate is cut, or a local one is done */
+    bool answered;       /* read or atomic: the response is in */
+    uint8_t status;      /* enum ibv_wc_status of the WR at fault, 0 for the others */
+};
+
+struct iw_sq {
+    uint32_t max_wr, max_sge, max_inline;
+    uint32_t mask;
+    uint32_t head;          /* oldest not completed */
+    uint32_t cut;           /* oldest not wholly cut into FPDUs */
+    uint32_t tail;          /* next to post */
+    uint32_t drain;         /* state SQD: the tail when it began; nothing from here on goes out */
+    bool tell_drained;      /* raise SQ_DRAINED when head gets there */
+    struct iw_slots *slots; /* places of work requests that are completed and not polled */
+    struct iw_sqe *ring;
+    struct ibv_sge *sge;
+    uint8_t *inline_data; /* max_inline for each entry; pages are touched when used */
+    bool sig_all;
+};
+
+/** A read or atomic that waits for its response, in order. */
+struct iw_orq_entry {
+    uint32_t sqe;      /* index in the send queue; unused for rtr */
+    bool rtr;          /* the zero-length read of connection set-up */
+    uint64_t received; /* bytes of the response */
+};
+
+/** A read or atomic of the peer that waits for its response to be sent, in order. */
+struct iw_irq_entry {
+    bool is_atomic; /* done already; only its response is due */
+    struct rdmap_read_request read;
+    struct rdmap_atomic_response atomic;
+    const uint8_t *from; /* once begun: a window may be bound elsewhere under the same key */
+    uint64_t cut;
+    uint64_t end_pos; /* once all is cut; kept until sent, as its memory may be gathered */
+    bool begun;
+};
+
+/** A small ring of at most IW_MAX_DEPTH entries. */
+struct iw_depth {
+    uint32_t limit; /* agreed IRD or ORD */
+    uint32_t mask;
+    uint32_t head, tail; /* free-running */
+};
+
+/** A one-way stream of small messages; see tx_cork.h. */
+struct iw_cork {
+    bool on;             /* there is one, as far as is known */
+    uint64_t quiet_from; /* sent_pos at which the peer was heard last, or messages were few */
+    uint64_t since;      /* iw_now() of the first message that is corked */
+    uint64_t copied_pos; /* up to this cut_pos messages are done, though they may be unsent */
+};
+
+/** When a poster was last asked to look at what came in. */
+struct iw_looked {
+    uint64_t pos;      /* sent_pos */
+    uint32_t passes;   /* of the CQs */
+    atomic_bool heard; /* bytes came in since */
+};
+
+/* ---- the QP ---- */
+
+enum iw_qp_news {
+    IW_QP_NEWS_READY = 1 << 0,        /* the first FPDU came in: a responder is established */
+    IW_QP_NEWS_DISCONNECTED = 1 << 1, /* the stream ended */
+    IW_QP_NEWS_CLOSED = 1 << 2,       /* the socket can go, once DISCONNECTED was heard */
+    IW_QP_NEWS_RESET = 1 << 3,        /* with CLOSED: by a reset */
+    IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
+    IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
+    IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
+};
+
+/** Its completion counters; see cq/counter.h. */
+struct iw_counters;
+
+/** A segment of an early message, kept until a receive is posted (design: late receives). */
+struct iw_held;
+
+/** What a connection took in while no receives were posted; see rx_stall.h. */
+struct iw_stall {
+    uint64_t since; /* iw_now() when reception paused first with the socket not empty; 0: it is */
+    bool timed;     /* iw_qp_stalled() is going to be called */
+    bool takes_in;  /* the socket is read in a pause, too */
+    struct iw_stall_block *head, *tail;
+    uint32_t blocks, bytes;
+};
+
+/** The work requests being built; one block of heap. */
+struct iw_builder;
+
+struct iw_qp {
+    union {
+        struct ibv_qp pub;
+        struct ibv_qp_ex pub_ex;
+    };
+    struct iw_pd *pd;                /* a root; pub.pd may be a parent domain */
+    struct iw_qp *hash_next;         /* QP number table */
+    struct iw_cq *send_cq, *recv_cq; /* NULL only for a queue of size 0 */
+    struct iw_rq *rq;                /* own_rq, or that of the SRQ */
+    struct iw_rq own_rq;
+    struct list rq_link; /* rq->waiting */
+    struct ibv_qp_cap cap;
+    struct stats_qp *stats;
+
+    struct lock sq_lock;
+    struct iw_sq sq;
+    struct iw_depth ord, ird;
+    struct iw_orq_entry *orq; /* allocated with the link */
+    struct iw_irq_entry *irq;
+    uint32_t irq_cut; /* oldest response not wholly cut */
+    bool irq_turn;    /* the next message is a response: neither side starves */
+    struct iwc_tx tx;
+    struct iwc_batch *batch; /* only while something is unsent */
+    uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
+    uint64_t alone_from; /* sent_pos since which no other QP has moved bytes; see tx_quantum.h */
+    struct iw_cork cork;
+    struct iw_looked looked;
+    uint64_t unflushed;   /* weight of what was posted since the last transmission */
+    uint32_t passes;      /* of the CQs, when something was posted or transmitted last */
+    struct iw_sent sent;  /* and not completed yet */
+    atomic_bool heard;    /* bytes came in since something was posted; a hint */
+    bool tx_blocked;      /* TCP is full */
+    bool watched;         /* the CM looks whether TCP gets answers */
+    uint8_t retries;      /* left to pollers while it is; 0: EPOLLOUT is asked for */
+    bool rx_paused;       /* the socket is not read: only its end is of interest */
+    bool rx_takes_in;     /* paused, and yet it is read */
+    bool rx_ended;        /* the peer's FIN is read, and done with */
+    bool fin_known;       /* the peer's FIN came in, maybe behind unread bytes; changed under
+                             rx_lock and sq_lock */
+    bool tx_hold;         /* responder before the first FPDU: nothing may be sent */
+    uint8_t rtr;          /* MPA_RTR_* to send before anything else */
+    uint16_t sent_beyond; /* bit 1 << opcode for each beyond RFC 5040 that was sent */
+    bool term_queued;     /* the Terminate goes next, then nothing */
+    uint8_t term_len;
+    uint8_t term[TERMINATE_MAX];
+    struct iw_grace grace;       /* of the local work request at sq.cut, if that is done */
+    struct iw_dirty dirty;       /* posted and not transmitted */
+    _Atomic uint64_t polled;     /* iw_now() of the last dirty run on behalf of an own CQ; a hint */
+    _Atomic uintptr_t polled_by; /* the thread that made it */
+
+    /* state, under sq_lock */
+    enum ibv_qp_state state;
+    unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */
+    struct ibv_qp_attr attr; /* what modify_qp set */
+    enum iwc_close_state close;
+    bool linked;         /* a stream is attached and not released yet */
+    bool same_host, ext; /* what is known of the peer */
+    bool was_linked;     /* a QP connects once in a life */
+    struct iwc_stream *stream;
+    struct iw_source *source;
+    struct iw_cm *cm;            /* gets the news; its reference is the CM's business */
+    bool disconnected;           /* the CM is told, by the thread that found out */
+    bool untold;                 /* which is on its way: nothing is flushed before */
+    enum iw_err error;           /* the first cause; IW_OK while all is well */
+    bool flushed;                /* everything that was posted has been completed */
+    bool forgets;                /* is being reset: what is left does not complete */
+    uint32_t life;               /* how often it was reset; changed under rx_lock and sq_lock */
+    atomic_bool over;            /* error is set: what still comes in is dropped */
+    atomic_bool explained;       /* explanation is written, by whoever was first */
+    enum iw_err explained_error; /* that it is about */
+    char explanation[256];       /* English: keys, ranges, rights; what a peer's Terminate said */
+
+    struct lock rx_lock;
+    struct iwc_rx rx;
+    uint8_t *staging;    /* from the pool, only while it holds a partial FPDU */
+    uint32_t staged;     /* bytes in it not used yet */
+    uint32_t staged_at;  /* offset of the first */
+    struct iw_recv recv; /* the Send in progress */
+    struct iw_held *held_head, *held_tail;
+    size_t held_bytes;
+    struct iw_stall stall;
+    uint32_t writing;      /* bytes so far of the Write that comes in */
+    uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
+    uint32_t peer_qpn;     /* responder: that an anywarp told with its RTR, 0: none */
+    uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
+    atomic_bool starved;   /* Sends wait for a posted receive */
+    bool paused;           /* and the socket is not read: the bound is reached */
+    atomic_uint awaits;    /* times that receives were awaited anew, with fin_known */
+    bool fin_seen;         /* the peer's FIN is read, and waits behind held Sends */
+    bool silent;           /* no FPDU came in yet, and the CM wants to know of the first; changed
+                              under rx_lock and sq_lock */
+    bool rtr_first;        /* the first FPDU is one of connection set-up; of a link */
+    bool work;             /* reception made something ready to complete or send */
+    struct iw_wakes wakes; /* of this stretch with rx_lock */
+
+    struct lock build_lock;     /* of the extended view, while work requests are being built */
+    struct iw_builder *builder; /* verbs/qp_ex.c; NULL: the QP has no such view */
+
+    _Atomic(struct iw_counters *) counters; /* NULL: none; set under sq_lock, once */
+
+    atomic_uint pins;           /* threads that came through the CM, or look; destroy waits */
+    unsigned async_events_read; /* by the program; under the context's lock */
+};
+
+static inline struct iw_qp *iw_qp(struct ibv_qp *q)
+{
+    return container_of(q, struct iw_qp, pub);
+}
+
+/* ---- for layer verbs ---- */
+
+/**
+ * Creates a QP in state INIT, as other devices of node type RNIC do, and writes the true caps back
+ * to @p attr.
+ * @return NULL and errno: EOPNOTSUPP (not RC), EINVAL (caps over the limits, missing CQ), ENOMEM,
+ * EIO
+ */
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr);
+/** Closes the stream; what was posted goes out first, at most 1 s. Nothing uses the QP afterwards.
+ */
+void iw_qp_stop(struct iw_qp *qp);
+/** Frees a QP that is stopped and has no asynchronous event of its own left anywhere. */
+void iw_qp_free(struct iw_qp *qp);
+/** By number, in this context. Valid while the program does not destroy it. */
+struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
+/**
+ * The next QP that uses @p cq and has not failed, pinned; @p bucket is 0 at first.
+ * @return NULL if there is none
+ */
+struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket);
+
+/** @return 0; EINVAL or, for unknown bits of the mask, EOPNOTSUPP, and then nothing has changed */
+int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);
+void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+
+/** @return 0; EINVAL (state, opcode, flags, SGEs, window), EPERM (bind: domains), ENOMEM (full),
+ * EOPNOTSUPP; *bad_wr is set then
+ */
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/** The same for the whole list, of which nothing is posted after an error. */
+int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr);
+/** Binds a window of type 1 and gives @p mw its new rkey. @return as iw_post_send(), EPERM */
+int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind);
+/** @return 0; EINVAL (state, SGEs, a QP with an SRQ), ENOMEM (full); *bad_wr is set then */
+int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/**
+ * What the module does about fork(); see process/atfork.h. In the child no thread is inside a QP
+ * any more and no attempt to connect one goes on.
+ */
+void iw_qp_fork(enum fork_step step);
+
+/* What the CM calls is in link.h. */
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RESET of a QP that is connected, connects, or is in error: the connection ends, what was posted
+ * and is not complete is forgotten without a completion, and the QP is as new, with its number.
+ * Completions that are in a CQ stay there.
+ *
+ * Until the end the QP is in ERR, so that no connection begins meanwhile.
+ */
+#ifndef ANYWARP_QP_RESET_H
+#define ANYWARP_QP_RESET_H
+
+#include "qp/qp.h"
+
+/** Ends the connection with a Terminate. iw_qp_settle() and then iw_qp_reset_end() are due.
+ * sq_lock. */
+void iw_qp_reset_begin_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** The flush of a QP that is being reset. rx_lock and sq_lock. */
+void iw_qp_forget_locked(struct iw_qp *qp);
+
+/**
+ * Leaves the CM, and state RESET. Waits for the Terminate to be sent, at most 1 s, and for threads
+ * that are inside the QP. Call with no lock held.
+ */
+void iw_qp_reset_end(struct iw_qp *qp);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "qp/rx_early.h"
+
+#include "qp/end.h"
+#include "qp/rx_stall.h"
+#include "qp/tx_answers.h"
+#include "wire/range.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BOUND            (256u * 1024)       /* bytes a connection */
+#define BOUND_REQUESTING (16u * 1024 * 1024) /* while requests of our own are outstanding */
+
+struct iw_held {
+    struct iw_held *next;
+    size_t size;
+    uint32_t written;   /* of an Immediate */
+    struct ddp_seg seg; /* its header and payload are bytes[] */
+    uint8_t bytes[];
+};
+
+bool iw_held_any(const struct iw_qp *qp)
+{
+    return qp->held_head != NULL;
+}
+
+static bool within_bound(struct iw_qp *qp, size_t more)
+{
+    lock_get(&qp->sq_lock);
+    bool requesting = qp->ord.head != qp->ord.tail;
+    lock_put(&qp->sq_lock);
+    return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->held_bytes, more);
+}
+
+/** A copy of the segment, as the last one. @return whether bound and memory allow it */
+static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
+{
+    size_t size = sizeof(struct iw_held) + seg->hdr_len + seg->len;
+    assert_held(&qp->rx_lock);
+    atomic_store(&qp->starved, true);
+    struct iw_held *h = within_bound(qp, size) ? calloc(1, size) : NULL;
+    if (!h)
+        return false;
+    h->size = size;
+    h->written = written;
+    h->seg = *seg;
+    h->seg.hdr = memcpy(h->bytes, seg->hdr, seg->hdr_len);
+    h->seg.payload = h->bytes + seg->hdr_len;
+    if (seg->len)
+        memcpy(h->bytes + seg->hdr_len, seg->payload, seg->len);
+    if (qp->held_tail)
+        qp->held_tail->next = h;
+    else
+        qp->held_head = h;
+    qp->held_tail = h;
+    qp->held_bytes += size;
+    return true;
+}
+
+int iw_held_add(struct iw_qp *qp, uint32_t written)
+{
+    return add(qp, qp->rx.seg, written) ? iw_held_replay(qp) : IWC_HOLD;
+}
+
+static int offer_immediate(struct iw_qp *qp, const struct iw_held *h)
+{
+    struct iw_immediate imm = {.solicited = rdmap_ops[h->seg.opcode].solicited,
+                               .written = h->written};
+    memcpy(&imm.data, h->seg.payload, sizeof(imm.data));
+    return iw_recv_immediate(qp, &imm);
+}
+
+static int offer(struct iw_qp *qp, const struct iw_held *h)
+{
+    struct rdmap_read_request read;
+    struct rdmap_atomic_request atomic;
+    switch (h->seg.opcode) {
+    case RDMAP_READ_REQUEST:
+        rdmap_read_request_decode(h->seg.payload, &read);
+        return iw_answer_read(qp, &read);
+    case RDMAP_ATOMIC_REQUEST:
+        rdmap_atomic_request_decode(h->seg.payload, &atomic);
+        return iw_answer_atomic(qp, &atomic);
+    case RDMAP_IMM:
+    case RDMAP_IMM_SE:
+        return offer_immediate(qp, h);
+    default:
+        return iw_recv_place(qp, &h->seg);
+    }
+}
+
+static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg)
+{
+    lock_get(&qp->sq_lock);
+    iw_qp_fail_locked(qp, err, seg, seg->hdr_len + seg->len, &qp->wakes);
+    lock_put(&qp->sq_lock);
+}
+
+static void pop(struct iw_qp *qp)
+{
+    struct iw_held *h = qp->held_head;
+    qp->held_head = h->next;
+    if (!h->next)
+        qp->held_tail = NULL;
+    qp->held_bytes -= h->size;
+    free(h);
+}
+
+int iw_held_replay(struct iw_qp *qp)
+{
+    assert_held(&qp->rx_lock);
+    while (qp->held_head) {
+        int r = offer(qp, qp->held_head);
+        if (r == IWC_HOLD && iw_rq_wait(qp))
+            continue;
+        if (r == IWC_HOLD)
+            return IW_OK;
+        if (r)
+            fail(qp, r, &qp->held_head->seg);
+        pop(qp);
+        if (r)
+            return r;
+    }
+    if (!qp->paused)
+        atomic_store(&qp->starved, false);
+    return IW_OK;
+}
+
+void iw_held_drop(struct iw_qp *qp)
+{
+    while (qp->held_head)
+        pop(qp);
+    iw_stall_drop(qp);
+    iw_rq_leave(qp);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Early messages. A Send or Immediate that finds no posted receive is held: its segments are copied
+ * and kept in order, up to a bound, and so are the read and atomic requests behind it, which must
+ * not overtake it (RFC 5040 section 5.5 rule 12). Writes and responses pass. At the bound the
+ * socket is no longer read, and TCP holds the peer; see rx_stall.h for the rest. rx_lock
+ * throughout.
+ */
+#ifndef ANYWARP_QP_RX_EARLY_H
+#define ANYWARP_QP_RX_EARLY_H
+
+#include "qp/rx_place.h"
+
+/** Whether something is held, so that later messages must queue behind it. */
+bool iw_held_any(const struct iw_qp *qp);
+
+/**
+ * Holds the segment that reception is at, then offers what is held again, as a receive may have
+ * been posted meanwhile.
+ * @param written  of an Immediate: bytes of the Write right before it
+ * @return IW_OK, the error of a held message, or IWC_HOLD at the bound
+ */
+int iw_held_add(struct iw_qp *qp, uint32_t written);
+
+/**
+ * Offers what is held again.
+ * @return IW_OK, or the error of one; then the QP has failed, and its Terminate quotes that one
+ */
+int iw_held_replay(struct iw_qp *qp);
+/** Forgets what is held, with what was taken in behind it, and waits for no receive any more. */
+void iw_held_drop(struct iw_qp *qp);
+
+#endif

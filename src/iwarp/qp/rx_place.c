@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "qp/rx_place.h"
+
+#include "cq/counter.h"
+#include "qp/end.h"
+#include "qp/explain.h"
+#include "qp/rx_early.h"
+#include "qp/rx_scatter.h"
+#include "qp/rx_stream.h"
+#include "wire/range.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, struct iw_wakes *w)
+{
+    struct iw_cqe cqe = {.wc = *wc, .solicited = solicited};
+    cqe.wc.wr_id = qp->recv.wr_id;
+    cqe.wc.qp_num = qp->pub.qp_num;
+    cqe.slots = qp->rq->slots; /* held since the receive was taken */
+    qp->recv.taken = false;
+    iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, wc->status, wc->byte_len);
+    iw_cq_add(qp->recv_cq, &cqe, w);
+}
+
+static void complete_send(struct iw_qp *qp, const struct ddp_seg *seg, uint64_t bytes)
+{
+    struct ibv_wc wc = {.opcode = IBV_WC_RECV, .byte_len = (uint32_t)bytes};
+    bool solicited = rdmap_ops[seg->opcode].solicited;
+    if (rdmap_ops[seg->opcode].invalidate) {
+        wc.wc_flags = IBV_WC_WITH_INV;
+        wc.invalidated_rkey = seg->inval_stag;
+    } else if (seg->opcode == RDMAP_SEND_IMM) {
+        wc.wc_flags = IBV_WC_WITH_IMM;
+        wc.imm_data = qp->recv.imm;
+        solicited = qp->recv.solicited;
+    }
+    iw_sent_before(&qp->sent);
+    complete(qp, &wc, solicited, &qp->wakes);
+}
+
+/** The data of a segment: a Send with immediate begins with a header of its own. */
+static void data_of(struct iw_qp *qp, const struct ddp_seg *seg, const uint8_t **p, uint32_t *len,
+                    uint64_t *at)
+{
+    *p = seg->payload;
+    *len = seg->len;
+    *at = seg->mo;
+    if (seg->opcode != RDMAP_SEND_IMM)
+        return;
+    if (seg->mo == 0) {
+        memcpy(&qp->recv.imm, seg->payload, sizeof(qp->recv.imm));
+        qp->recv.solicited = seg->payload[4] & 1;
+        *p += RDMAP_SEND_IMM_HDR;
+        *len -= RDMAP_SEND_IMM_HDR;
+    } else {
+        *at -= RDMAP_SEND_IMM_HDR;
+    }
+}
+
+static enum iw_err invalidate(struct iw_qp *qp, const struct ddp_seg *seg)
+{
+    lock_get(&qp->sq_lock);
+    enum iw_err err = iw_region_invalidate_by_peer_locked(qp, seg->inval_stag);
+    lock_put(&qp->sq_lock);
+    if (err)
+        iw_qp_explain(qp, err, "%s, key 0x%08" PRIx32, rdmap_ops[seg->opcode].name,
+                      seg->inval_stag);
+    return err;
+}
+
+int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
+{
+    const uint8_t *p;
+    uint32_t len;
+    uint64_t at;
+    enum iw_err err = IW_OK;
+
+    assert_held(&qp->rx_lock);
+    if (!qp->recv.taken && !iw_rq_pop(qp, &qp->wakes))
+        return IWC_HOLD;
+    data_of(qp, seg, &p, &len, &at);
+    uint64_t room = iw_sge_bytes(qp->recv.sge, qp->recv.nsge);
+    if (!range_fits(room, at, len)) {
+        err = IW_ERR_UNTAGGED_TOO_LONG;
+        iw_qp_explain(qp, err, "%s of %s%" PRIu64 " bytes, receive of %" PRIu64,
+                      rdmap_ops[seg->opcode].name, seg->last ? "" : "more than ", at + len, room);
+    }
+    if (!err)
+        err = iw_scatter(qp, IW_USE_RECEIVE, qp->recv.sge, qp->recv.nsge, at, p, len);
+    if (!err && seg->last && rdmap_ops[seg->opcode].invalidate) {
+        err = invalidate(qp, seg);
+    }
+    if (err) {
+        qp->recv_status = (uint8_t)iw_err_info(err)->status;
+        return err;
+    }
+    if (seg->last)
+        complete_send(qp, seg, at + len);
+    return IW_OK;
+}
+
+int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
+{
+    struct ibv_wc wc = {
+        .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+        .wc_flags = IBV_WC_WITH_IMM,
+        .byte_len = imm->written,
+        .imm_data = imm->data,
+    };
+    assert_held(&qp->rx_lock);
+    if (!iw_rq_pop(qp, &qp->wakes))
+        return IWC_HOLD;
+    iw_sent_before(&qp->sent);
+    complete(qp, &wc, imm->solicited, &qp->wakes);
+    return IW_OK;
+}
+
+void iw_recv_resume(struct iw_qp *qp)
+{
+    lock_get(&qp->rx_lock);
+    iw_rx_resume(qp);
+    iw_rx_leave(qp);
+}
+
+void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct ibv_wc wc = {
+        .opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = qp->error};
+    iw_held_drop(qp);
+    atomic_store(&qp->starved, false);
+    if (qp->recv.taken) {
+        struct ibv_wc own = wc;
+        if (qp->recv_status)
+            own.status = qp->recv_status;
+        complete(qp, &own, false, w);
+    }
+    if (qp->rq->srq) {
+        w->qp = qp;
+        w->async |= 1u << IBV_EVENT_QP_LAST_WQE_REACHED;
+        return;
+    }
+    lock_get(&qp->rq->lock);
+    qp->rq->flushing = true;
+    lock_put(&qp->rq->lock);
+    while (iw_rq_pop(qp, w))
+        complete(qp, &wc, false, w);
+}
+
+static void flush_late(struct iw_qp *qp)
+{
+    struct iw_wakes w = {0};
+    lock_get(&qp->rx_lock);
+    iw_recv_flush(qp, &w);
+    lock_put(&qp->rx_lock);
+    iw_wakes_fire(&w);
+}
+
+int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    int r = 0;
+    lock_get(&qp->rq->lock);
+    if (qp->rq->srq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
+        r = EINVAL;
+    for (; wr && !r; wr = r ? wr : wr->next)
+        r = iw_rq_push_locked(qp->rq, wr);
+    bool flush = qp->rq->flushing;
+    lock_put(&qp->rq->lock);
+    if (r)
+        *bad_wr = wr;
+    if (flush)
+        flush_late(qp);
+    else if (atomic_load(&qp->starved))
+        iw_recv_resume(qp);
+    return r;
+}

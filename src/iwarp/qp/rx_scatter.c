@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "qp/rx_scatter.h"
+
+#include "mem/guard.h"
+#include "qp/explain.h"
+
+#include <string.h>
+
+struct placing {
+    struct iovec dst;
+    const uint8_t *src;
+};
+
+static void place(void *arg)
+{
+    const struct placing *p = arg;
+    uint8_t *dst = p->dst.iov_base;
+    size_t last = p->dst.iov_len - 1;
+    memcpy(dst, p->src, last);
+    __atomic_store_n(dst + last, p->src[last], __ATOMIC_RELEASE);
+}
+
+bool iw_place(uint8_t *dst, const uint8_t *src, size_t len)
+{
+    struct placing p = {.dst = {.iov_base = dst, .iov_len = len}, .src = src};
+    return len == 0 || !iw_guarded(place, &p, &p.dst, 1);
+}
+
+enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *sge, uint32_t nsge,
+                       uint64_t offset, const uint8_t *src, size_t len)
+{
+    enum iw_err err = IW_OK;
+    iw_copy_begin(iw_region_pd(qp, use));
+    for (uint32_t k = 0; k < nsge && len && !err; k++) {
+        if (offset >= sge[k].length) {
+            offset -= sge[k].length;
+            continue;
+        }
+        size_t n = sge[k].length - offset;
+        if (n > len)
+            n = len;
+        uint8_t *p;
+        if (iw_region_check(sge[k].lkey, qp, use, sge[k].addr + offset, n, &p)) {
+            err = IW_ERR_LOCAL_SINK;
+            iw_qp_explain_sge(qp, err, use, sge, k, nsge, offset, n);
+        }
+        if (p && !iw_place(p, src, n)) {
+            err = IW_ERR_LOCAL_GONE;
+            iw_qp_explain_sge(qp, err, use, sge, k, nsge, offset, n);
+        }
+        src += n;
+        len -= n;
+        offset = 0;
+    }
+    iw_copy_end();
+    return err;
+}
+
+uint64_t iw_sge_bytes(const struct ibv_sge *sge, uint32_t nsge)
+{
+    uint64_t n = 0;
+    for (uint32_t k = 0; k < nsge; k++)
+        n += sge[k].length;
+    return n;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "qp/state.h"
+
+struct transition {
+    bool legal;
+    int required, optional; /* beside IBV_QP_STATE */
+    bool cm;                /* also with the CM's mask alone */
+};
+
+#define CM_MASK (IBV_QP_ACCESS_FLAGS | IBV_QP_PORT)
+#define RETRIES (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
+
+/* clang-format off */
+#define TO_RESET [IBV_QPS_RESET] = {.legal = true}
+#define TO_ERR [IBV_QPS_ERR] = {.legal = true}
+
+/* What is not named is illegal. */
+static const struct transition table[IBV_QPS_ERR + 1][IBV_QPS_ERR + 1] = {
+    [IBV_QPS_RESET] = {
+        TO_RESET,
+        [IBV_QPS_INIT] = {.legal = true, .cm = true,
+            .required = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    },
+    [IBV_QPS_INIT] = {
+        TO_RESET,
+        TO_ERR,
+        [IBV_QPS_INIT] = {.legal = true, .cm = true,
+            .optional = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+        [IBV_QPS_RTR] = {.legal = true, .cm = true,
+            .required = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+            .optional = IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    },
+    [IBV_QPS_RTR] = {
+        TO_RESET,
+        TO_ERR,
+        [IBV_QPS_RTS] = {.legal = true,
+            .required = RETRIES | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+            .optional = IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+                IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
+    },
+    [IBV_QPS_RTS] = {
+        TO_RESET,
+        TO_ERR,
+        [IBV_QPS_RTS] = {.legal = true,
+            .optional = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH |
+                IBV_QP_PATH_MIG_STATE | IBV_QP_MIN_RNR_TIMER},
+        [IBV_QPS_SQD] = {.legal = true, .optional = IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    },
+    [IBV_QPS_SQD] = {
+        TO_RESET,
+        TO_ERR,
+        [IBV_QPS_RTS] = {.legal = true,
+            .optional = IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+                IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
+        [IBV_QPS_SQD] = {.legal = true,
+            .optional = IBV_QP_PORT | IBV_QP_AV | RETRIES | IBV_QP_MAX_QP_RD_ATOMIC |
+                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+                IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
+    },
+    [IBV_QPS_SQE] = {TO_RESET, TO_ERR},
+    [IBV_QPS_ERR] = {TO_RESET, TO_ERR},
+};
+/* clang-format on */
+
+static bool fits(const struct transition *t, int rest)
+{
+    return (rest & t->required) == t->required && !(rest & ~(t->required | t->optional));
+}
+
+bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+    const struct transition *t = &table[from][to];
+    int rest = mask & ~IBV_QP_STATE;
+    if (!(mask & IBV_QP_STATE) && !(rest & ~CM_MASK))
+        return true;
+    if (!t->legal)
+        return false;
+    if (t->cm && rest == CM_MASK)
+        return true;
+    return fits(t, rest);
+}
+
+bool iw_qp_step_is_past(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+    int rest = mask & ~IBV_QP_STATE;
+    if (to == IBV_QPS_RTS)
+        return from == IBV_QPS_RTS && fits(&table[IBV_QPS_RTR][IBV_QPS_RTS], rest);
+    return from >= IBV_QPS_RTS && (to == IBV_QPS_INIT || to == IBV_QPS_RTR) && rest == CM_MASK;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How much a QP sends at a stretch, before others are looked at.
+ *
+ * Streams are fastest in long stretches: acknowledgements that arrive during a system call are
+ * dealt with at its end, together. But the short message of another connection waits for the end,
+ * too. So a stretch is long only while no other QP moves bytes in this thread.
+ */
+#ifndef ANYWARP_QP_TX_QUANTUM_H
+#define ANYWARP_QP_TX_QUANTUM_H
+
+#include "qp/qp.h"
+
+#define IW_TURN_MIN (256 * 1024)
+#define IW_TURN_MAX IWC_BATCH_LIMIT
+
+/** This thread moves bytes of @p qp. */
+void iw_turn_note(const struct iw_qp *qp);
+
+/** This thread is about to send bytes of @p qp. @return how many are its turn: a batch, in bytes */
+size_t iw_turn_bytes_locked(struct iw_qp *qp);
+
+#endif

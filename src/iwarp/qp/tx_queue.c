@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Posting: checks a work request, copies it into the send queue, and decides when it goes out. */
+#include "qp/tx_queue.h"
+
+#include "common/usdt.h"
+#include "cq/counter.h"
+#include "mem/mw.h"
+#include "qp/end.h"
+#include "qp/link.h"
+#include "qp/rx_stream.h"
+#include "qp/tx_cork.h"
+#include "qp/tx_quantum.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WR_WEIGHT  256          /* bytes that a posted work request counts for beside its own */
+#define LOOK_BYTES (256 * 1024) /* that go out before a poster may have to look at what came in */
+#define OTHERS_NS  100000 /* since a QP's own poller was there, and others leave it to that one */
+
+#define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+/** What a verbs opcode needs. */
+static const struct verb {
+    bool known;
+    bool inline_ok;
+    bool atomic;    /* an 8-byte answer comes into the scatter list */
+    bool extension; /* only to an anywarp peer */
+    bool local;     /* no data, nothing on the wire */
+    enum ibv_wc_opcode wc;
+} verbs[] = {
+    [IBV_WR_SEND] = {.known = true, .inline_ok = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND_WITH_INV] = {.known = true, .inline_ok = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND_WITH_IMM] = {.known = true,
+                              .inline_ok = true,
+                              .extension = true,
+                              .wc = IBV_WC_SEND},
+    [IBV_WR_RDMA_WRITE] = {.known = true, .inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {.known = true, .inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_RDMA_READ] = {.known = true, .wc = IBV_WC_RDMA_READ},
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = {.known = true, .atomic = true, .wc = IBV_WC_COMP_SWAP},
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.known = true, .atomic = true, .wc = IBV_WC_FETCH_ADD},
+    [IBV_WR_LOCAL_INV] = {.known = true, .local = true, .wc = IBV_WC_LOCAL_INV},
+    [IBV_WR_BIND_MW] = {.known = true, .local = true, .wc = IBV_WC_BIND_MW},
+};
+
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
+               bool sig_all)
+{
+    uint32_t size = 1;
+    while (size < max_wr)
+        size *= 2;
+    *sq = (struct iw_sq){.max_wr = max_wr,
+                         .max_sge = max_sge,
+                         .max_inline = max_inline,
+                         .mask = size - 1,
+                         .sig_all = sig_all};
+    sq->slots = iw_slots_create();
+    if (!sq->slots)
+        return ENOMEM;
+    if (max_wr == 0)
+        return 0;
+    sq->ring = calloc(size, sizeof(*sq->ring));
+    sq->sge = calloc((size_t)size * (max_sge ? max_sge : 1), sizeof(*sq->sge));
+    sq->inline_data = calloc(size, max_inline ? max_inline : 1);
+    return sq->ring && sq->sge && sq->inline_data ? 0 : ENOMEM;
+}
+
+void iw_sq_fini(struct iw_sq *sq)
+{
+    iw_slots_release(sq->slots, 1);
+    free(sq->ring);
+    free(sq->sge);
+    free(sq->inline_data);
+}
+
+enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e)
+{
+    return verbs[e->opcode].wc;
+}
+
+static int total_length(const struct ibv_send_wr *wr, uint64_t *len)
+{
+    *len = 0;
+    for (int i = 0; i < wr->num_sge; i++)
+        *len += wr->sg_list[i].length;
+    return *len > IW_MAX_MSG ? EINVAL : 0;
+}
+
+static int check_local(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+{
+    if (wr->send_flags & IBV_SEND_INLINE)
+        return EINVAL;
+    return wr->opcode == IBV_WR_BIND_MW ? iw_mw_check_wr(qp, wr, type) : 0;
+}
+
+/** @param type  of the windows that may be bound */
+static inline int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type,
+                        uint64_t *len)
+{
+    const struct iw_sq *sq = &qp->sq;
+    if ((unsigned)wr->opcode >= VERBS)
+        return EINVAL;
+    if (!verbs[wr->opcode].known)
+        return EOPNOTSUPP;
+    if (verbs[wr->opcode].extension && !qp->ext)
+        return EOPNOTSUPP;
+    if (wr->send_flags & ~(unsigned)SEND_FLAGS)
+        return EINVAL;
+    *len = 0;
+    if (verbs[wr->opcode].local)
+        return check_local(qp, wr, type);
+    if (wr->num_sge < 0 || total_length(wr, len))
+        return EINVAL;
+    if (verbs[wr->opcode].atomic && *len != sizeof(uint64_t))
+        return EINVAL;
+    if (wr->send_flags & IBV_SEND_INLINE)
+        return verbs[wr->opcode].inline_ok && *len <= sq->max_inline ? 0 : EINVAL;
+    return (uint32_t)wr->num_sge <= sq->max_sge ? 0 : EINVAL;
+}
+
+static void copy_inline(struct iw_sq *sq, uint32_t i, const struct ibv_send_wr *wr)
+{
+    uint8_t *p = iw_sq_inline(sq, i);
+    for (int k = 0; k < wr->num_sge; k++) {
+        const struct ibv_sge *sge = &wr->sg_list[k];
+        if (sge->length) /* else the address may be anything */
+            memcpy(p, (const void *)(uintptr_t)sge->addr, sge->length);
+        p += sge->length;
+    }
+}
+
+/** Copies what the opcode has beside its data. */
+static void copy_operands(struct iw_sqe *e, const struct ibv_send_wr *wr)
+{
+    const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+    if (wr->opcode == IBV_WR_BIND_MW) {
+        e->rkey = wr->bind_mw.rkey;
+        e->bind.addr = info->addr;
+        e->bind.length = info->length;
+        e->bind.lkey = info->mr ? info->mr->lkey : 0;
+        e->bind.access = info->mw_access_flags;
+    } else if (verbs[wr->opcode].atomic) {
+        e->rkey = wr->wr.atomic.rkey;
+        e->remote_addr = wr->wr.atomic.remote_addr;
+        e->compare_add = wr->wr.atomic.compare_add;
+        e->swap = wr->wr.atomic.swap;
+    } else {
+        e->rkey = wr->wr.rdma.rkey;
+        e->remote_addr = wr->wr.rdma.remote_addr;
+        e->imm_or_inv = wr->invalidate_rkey;
+    }
+}
+
+/** How many work requests can be posted now. */
+static uint32_t room(const struct iw_sq *sq)
+{
+    return sq->max_wr - (sq->tail - sq->head) - iw_slots_held(sq->slots);
+}
+
+static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+{
+    struct iw_sq *sq = &qp->sq;
+    uint64_t len;
+    assert_held(&qp->sq_lock);
+    int r = check(qp, wr, type, &len);
+    if (r)
+        return r;
+    if (room(sq) == 0)
+        return ENOMEM;
+    uint32_t i = sq->tail & sq->mask;
+    bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+    int nsge = is_inline || verbs[wr->opcode].local ? 0 : wr->num_sge;
+    sq->ring[i] = (struct iw_sqe){
+        .wr_id = wr->wr_id,
+        .len = len,
+        .opcode = wr->opcode,
+        .flags = wr->send_flags | (sq->sig_all ? IBV_SEND_SIGNALED : 0),
+        .nsge = (uint8_t)nsge,
+    };
+    copy_operands(&sq->ring[i], wr);
+    if (is_inline)
+        copy_inline(sq, i, wr);
+    for (int k = 0; k < nsge; k++)
+        iw_sq_sge(sq, i)[k] = wr->sg_list[k];
+    sq->tail++;
+    qp->unflushed += len + WR_WEIGHT;
+    USDT4(post, qp->pub.qp_num, wr->wr_id, wr->opcode, len);
+    return 0;
+}
+
+/* ---- when it goes out ---- */
+
+/** A number that changes when a poll finds a CQ of the QP empty. */
+static uint32_t passes(const struct iw_qp *qp)
+{
+    uint32_t n = 0;
+    if (qp->send_cq)
+        n += atomic_load_explicit(&qp->send_cq->poller.passes, memory_order_relaxed);
+    if (qp->recv_cq)
+        n += atomic_load_explicit(&qp->recv_cq->poller.passes, memory_order_relaxed);
+    return n;
+}
+
+/** Whether a program polls, and does not wait for events of the QP's CQs. */
+static bool is_polled(const struct iw_qp *qp)
+{
+    return iw_engine_leased() && !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
+           !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
+}
+
+/**
+ * Whether this thread polls for other QPs, and another one polled for this QP lately: then it is
+ * left to that one, so that threads with CQs of their own do not meet at each other's QPs.
+ */
+static bool is_others(struct iw_qp *qp)
+{
+    const struct iw_poller *p = iw_engine_poller();
+    uintptr_t self = (uintptr_t)pthread_self();
+    if (!p)
+        return false;
+    uint64_t now = iw_now();
+    if ((qp->send_cq && p == &qp->send_cq->poller) || (qp->recv_cq && p == &qp->recv_cq->poller)) {
+        atomic_store_explicit(&qp->polled, now, memory_order_relaxed);
+        atomic_store_explicit(&qp->polled_by, self, memory_order_relaxed);
+        return false;
+    }
+    return atomic_load_explicit(&qp->polled_by, memory_order_relaxed) != self &&
+           now - atomic_load_explicit(&qp->polled, memory_order_relaxed) < OTHERS_NS;
+}
+
+void iw_sq_run_dirty(struct iw_dirty *d)
+{
+    struct iw_qp *qp = container_of(d, struct iw_qp, dirty);
+    struct iw_wakes w = {0};
+    if (is_others(qp)) {
+        iw_dirty_again(d);
+        return;
+    }
+    lock_get(&qp->sq_lock);
+    bool polled = is_polled(qp), corked = polled && iw_cork_locked(qp, &w);
+    qp->cork.on &= polled;
+    if (!corked)
+        iw_qp_transmit_locked(qp, &w);
+    qp->passes = passes(qp);
+    bool settle = qp->error && !qp->flushed;
+    lock_put(&qp->sq_lock);
+    if (corked)
+        iw_dirty_again(&qp->dirty);
+    if (settle)
+        iw_qp_settle(qp, &w);
+    iw_wakes_fire(&w);
+}
+
+/**
+ * Whether what was posted may wait for a poller's next empty poll. Not the first after the peer was
+ * heard or looked for in vain: it may be the one that waits now.
+ */
+static bool may_wait_locked(struct iw_qp *qp)
+{
+    uint32_t before = qp->passes;
+    bool heard = atomic_load_explicit(&qp->heard, memory_order_relaxed);
+    assert_held(&qp->sq_lock);
+    if (heard) {
+        atomic_store_explicit(&qp->heard, false, memory_order_relaxed);
+        iw_cork_pull_locked(qp);
+    }
+    qp->passes = passes(qp);
+    return !heard && qp->passes == before && qp->unflushed < iw_turn_bytes_locked(qp) &&
+           is_polled(qp);
+}
+
+/**
+ * Whether the poster is to look at what came in, as no poll did and nothing came in since it was
+ * asked last. The QP is pinned then: its completions are out, and it may be destroyed.
+ */
+static bool look_due_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->linked || qp->tx.sent_pos - qp->looked.pos < LOOK_BYTES)
+        return false;
+    uint32_t before = qp->looked.passes;
+    bool heard = atomic_load_explicit(&qp->looked.heard, memory_order_relaxed);
+    qp->looked.pos = qp->tx.sent_pos;
+    qp->looked.passes = passes(qp);
+    atomic_store_explicit(&qp->looked.heard, false, memory_order_relaxed);
+    bool due = qp->looked.passes == before && !heard;
+    if (due)
+        atomic_fetch_add(&qp->pins, 1);
+    return due;
+}
+
+/** Whether every one of the list can be posted. */
+static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr)
+{
+    uint64_t len;
+    uint32_t left = room(&qp->sq);
+    int r = 0;
+    assert_held(&qp->sq_lock);
+    for (; wr && !r; wr = wr->next)
+        r = left-- == 0 ? ENOMEM : check(qp, wr, IBV_MW_TYPE_2, &len);
+    return r;
+}
+
+enum how {
+    POST_EACH,  /* those before a bad one stay posted */
+    POST_ALL,   /* all or none */
+    POST_BIND_1 /* one bind of a window of type 1 */
+};
+
+static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum how how)
+{
+    struct iw_wakes wakes = {0};
+    int r = 0;
+    bool later = false;
+
+    lock_get(&qp->sq_lock);
+    if (qp->state < IBV_QPS_RTS)
+        r = EINVAL;
+    if (how == POST_ALL && !r)
+        r = check_all_locked(qp, wr);
+    for (; wr && !r; wr = r ? wr : wr->next)
+        r = push_locked(qp, wr, how == POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+    if (r)
+        *bad_wr = wr;
+    if (qp->flushed)
+        iw_sq_flush_locked(qp, &wakes);
+    else if (qp->linked && may_wait_locked(qp))
+        later = true;
+    else
+        iw_qp_transmit_locked(qp, &wakes);
+    bool settle = qp->error && !qp->flushed, stream = qp->cork.on;
+    bool look = look_due_locked(qp);
+    lock_put(&qp->sq_lock);
+
+    if (!later)
+        iw_engine_sent();
+    else if (stream)
+        iw_dirty_again(&qp->dirty);
+    else
+        iw_dirty_push(&qp->dirty);
+    if (settle)
+        iw_qp_settle(qp, &wakes);
+    iw_wakes_fire(&wakes);
+    if (look) {
+        iw_rx_look(qp);
+        atomic_fetch_sub(&qp->pins, 1);
+    }
+    return r;
+}
+
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    return post(qp, wr, bad_wr, POST_EACH);
+}
+
+int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr)
+{
+    struct ibv_send_wr *bad_wr;
+    return post(qp, wr, &bad_wr, POST_ALL);
+}
+
+int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind)
+{
+    struct ibv_send_wr *bad_wr, wr = {
+                                    .wr_id = bind->wr_id,
+                                    .opcode = IBV_WR_BIND_MW,
+                                    .send_flags = bind->send_flags,
+                                    .bind_mw = {.mw = &mw->pub,
+                                                .rkey = ibv_inc_rkey(mw->pub.rkey),
+                                                .bind_info = bind->bind_info},
+                                };
+    int r = post(qp, &wr, &bad_wr, POST_BIND_1);
+    if (!r)
+        mw->pub.rkey = wr.bind_mw.rkey;
+    return r;
+}
+
+/* ---- completion ---- */
+
+static void count(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_wc_status status)
+{
+    switch (iw_sq_wc_opcode(e)) {
+    case IBV_WC_SEND:
+        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_SEND, status, e->len);
+        break;
+    case IBV_WC_RDMA_WRITE:
+        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE, status, e->len);
+        break;
+    case IBV_WC_RDMA_READ:
+        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ, status, e->len);
+        break;
+    default: /* atomics, windows, keys: no counter asks for them */
+        break;
+    }
+}
+
+static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_wc_status status,
+                            struct iw_wakes *w)
+{
+    count(qp, e, status);
+    if (status == IBV_WC_SUCCESS && !(e->flags & IBV_SEND_SIGNALED))
+        return;
+    struct iw_cqe cqe = {
+        .slots = qp->sq.slots,
+        .wc.wr_id = e->wr_id,
+        .wc.status = status,
+        .wc.vendor_err = status ? qp->error : 0,
+        .wc.opcode = iw_sq_wc_opcode(e),
+        .wc.byte_len = (uint32_t)e->len,
+        .wc.qp_num = qp->pub.qp_num,
+    };
+    iw_slots_hold(qp->sq.slots);
+    iw_cq_add(qp->send_cq, &cqe, w);
+}
+
+static bool done(const struct iw_qp *qp, const struct iw_sqe *e)
+{
+    if (iw_sqe_is_request(e))
+        return e->answered;
+    return qp->tx.sent_pos >= e->end_pos || qp->cork.copied_pos >= e->end_pos;
+}
+
+void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct iw_sq *sq = &qp->sq;
+    assert_held(&qp->sq_lock);
+    while (sq->head != sq->cut && done(qp, &sq->ring[sq->head & sq->mask])) {
+        complete_locked(qp, &sq->ring[sq->head & sq->mask], IBV_WC_SUCCESS, w);
+        sq->head++;
+    }
+    if (qp->state == IBV_QPS_SQD && sq->tell_drained && sq->head == sq->drain) {
+        sq->tell_drained = false;
+        w->qp = qp;
+        w->async |= 1u << IBV_EVENT_SQ_DRAINED;
+    }
+}
+
+/* The peer may have ended the connection because it met the key that is dead. */
+void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct iw_sq *sq = &qp->sq;
+    assert_held(&qp->sq_lock);
+    if (sq->cut == sq->tail)
+        return;
+    const struct iw_sqe *e = &sq->ring[sq->cut & sq->mask];
+    if (!iw_sqe_is_local(e) || !e->stage || !iw_grace_over(&qp->grace))
+        return;
+    sq->cut++;
+    iw_sq_retire_locked(qp, w);
+}
+
+void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    struct iw_sq *sq = &qp->sq;
+    assert_held(&qp->sq_lock);
+    if (sq->cut != sq->tail)
+        iw_grace_drop(&qp->grace);
+    for (; sq->head != sq->tail; sq->head++) {
+        const struct iw_sqe *e = &sq->ring[sq->head & sq->mask];
+        complete_locked(qp, e, e->status ? e->status : IBV_WC_WR_FLUSH_ERR, w);
+    }
+    sq->cut = sq->tail;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The send queue, between tx_queue.c and the qp_*.c files. Locks: the QP's sq_lock. */
+#ifndef ANYWARP_QP_TX_QUEUE_H
+#define ANYWARP_QP_TX_QUEUE_H
+
+#include "qp/qp.h"
+
+/** @return 0 or ENOMEM; iw_sq_fini() is due after both */
+int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
+               bool sig_all);
+void iw_sq_fini(struct iw_sq *sq);
+
+/** The completion opcode of a work request. */
+enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e);
+
+/** Transmits what waited for a poll, or corks it: run() of qp->dirty. */
+void iw_sq_run_dirty(struct iw_dirty *d);
+
+/**
+ * Completes, in posting order, what is done (RFC 5040 rule 15: also behind outstanding reads); with
+ * the last one before SQD the queue is drained.
+ */
+void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** Before a flush: completes a local work request at sq.cut that nobody has to wait for any more.
+ */
+void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** Completes everything left: the work request at fault with its status, the others flushed. */
+void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** Whether it waits for a response: a read or an atomic. */
+static inline bool iw_sqe_is_request(const struct iw_sqe *e)
+{
+    return e->opcode == IBV_WR_RDMA_READ || e->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+           e->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/** Whether it puts nothing on the wire: a local invalidate or a bind. */
+static inline bool iw_sqe_is_local(const struct iw_sqe *e)
+{
+    return e->opcode == IBV_WR_LOCAL_INV || e->opcode == IBV_WR_BIND_MW;
+}
+
+static inline struct ibv_sge *iw_sq_sge(struct iw_sq *sq, uint32_t i)
+{
+    return sq->sge + (size_t)(i & sq->mask) * sq->max_sge;
+}
+
+static inline uint8_t *iw_sq_inline(struct iw_sq *sq, uint32_t i)
+{
+    return sq->inline_data + (size_t)(i & sq->mask) * sq->max_inline;
+}
+
+#endif

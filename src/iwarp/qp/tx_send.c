@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Transmission: batches of FPDUs are filled and handed to TCP. */
+#include "env/pool.h"
+#include "mem/guard.h"
+#include "qp/end.h"
+#include "qp/link.h"
+#include "qp/tx_answers.h"
+#include "qp/tx_cut.h"
+#include "qp/tx_quantum.h"
+#include "qp/tx_queue.h"
+
+#include <errno.h>
+
+#define RETRIES       64          /* of pollers without a byte sent, then epoll tells */
+#define MSS_CHECK_MAX (16u << 20) /* bytes between two looks at the segment size */
+
+static void check_mss_locked(struct iw_qp *qp)
+{
+    if (qp->tx.cut_pos < qp->mss_check)
+        return;
+    iw_qp_set_mulpdu_locked(qp);
+    uint64_t step = qp->tx.cut_pos < MSS_CHECK_MAX ? qp->tx.cut_pos + 65536 : MSS_CHECK_MAX;
+    qp->mss_check = qp->tx.cut_pos + step;
+}
+
+static void release_batch_locked(struct iw_qp *qp)
+{
+    iw_pool_put(IW_POOL_BATCH, qp->batch);
+    qp->batch = NULL;
+}
+
+struct owning {
+    struct iwc_batch *own;
+    const struct iwc_batch *from;
+};
+
+static void copy_unsent(void *arg)
+{
+    const struct owning *o = arg;
+    iwc_batch_copy(o->own, o->from);
+}
+
+/** @return false if memory that it points to is gone */
+static bool copy_batch(struct iwc_batch *own, const struct iwc_batch *from)
+{
+    struct owning o = {.own = own, .from = from};
+    return !iw_guarded(copy_unsent, &o, from->iov + from->first, from->niov - from->first);
+}
+
+void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->batch || !qp->batch->gathered)
+        return;
+    struct iwc_batch *own = qp->linked ? iw_pool_get(IW_POOL_BATCH) : NULL;
+    iw_copy_begin(qp->pd);
+    bool copied = own && !iw_qp_revalidate_locked(qp) && copy_batch(own, qp->batch);
+    iw_copy_end();
+    release_batch_locked(qp);
+    if (copied)
+        qp->batch = own;
+    else
+        iw_pool_put(IW_POOL_BATCH, own);
+    if (!copied && qp->linked)
+        iw_qp_lost_locked(qp, 0, w);
+}
+
+/** The FPDU cannot be finished: no Terminate can follow either. */
+static void break_off_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
+{
+    release_batch_locked(qp);
+    iw_qp_fail_locked(qp, err, NULL, 0, w);
+    iw_qp_lost_locked(qp, 0, w);
+}
+
+/**
+ * TCP is full. It has room long before it says so: pollers try again, for as long as it takes bytes
+ * now and then.
+ */
+static void leave_to_pollers_locked(struct iw_qp *qp, bool moved)
+{
+    assert_held(&qp->sq_lock);
+    if (moved)
+        qp->retries = RETRIES;
+    else if (qp->retries)
+        qp->retries--;
+    if (!iw_engine_leased())
+        qp->retries = 0;
+    if (qp->retries)
+        iw_dirty_again(&qp->dirty);
+}
+
+/**
+ * Fills the batch, or makes sure of one that was @p kept, and hands it to TCP: in one section, as
+ * it may point into the program's memory. Its turn (tx_taken.h) ends when what TCP took is
+ * completed.
+ * @param err  [out] why a work request cannot be sent; of a kept batch: then nothing is sent
+ * @return as iwc_tx_send()
+ */
+static int send_batch_locked(struct iw_qp *qp, bool kept, enum iw_err *err)
+{
+    int r = 0;
+    assert_held(&qp->sq_lock);
+    *err = IW_OK;
+    iw_copy_begin(qp->pd);
+    if (!kept)
+        *err = iw_qp_fill_locked(qp);
+    else if (qp->batch->gathered)
+        *err = iw_qp_revalidate_locked(qp);
+    if (!(kept && *err)) {
+        iw_sent_begin(&qp->sent);
+        r = iwc_tx_send(&qp->tx, qp->batch, qp->stream);
+    }
+    iw_copy_end();
+    return r;
+}
+
+void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    assert_held(&qp->sq_lock);
+    if (!qp->linked || qp->tx_hold)
+        return;
+    enum iw_err err = IW_OK;
+    bool kept = qp->tx_blocked, more = false, waits = false;
+    uint64_t before = qp->tx.sent_pos;
+    size_t turn = iw_turn_bytes_locked(qp);
+    int r = 0;
+    while (r == 0) {
+        if (qp->tx.sent_pos - before >= turn) {
+            more = true;
+            iw_dirty_again(&qp->dirty);
+            break;
+        }
+        if (!iw_qp_batch_locked(qp, turn)) {
+            iw_dirty_push(&qp->dirty);
+            return;
+        }
+        if (!kept)
+            check_mss_locked(qp);
+        uint64_t sent = qp->tx.sent_pos;
+        r = send_batch_locked(qp, kept, &err);
+        if (kept && err) {
+            break_off_locked(qp, err, w);
+            return;
+        }
+        kept = false;
+        iw_sq_retire_locked(qp, w);
+        iw_sent_end(&qp->sent);
+        if (r == 0 && qp->tx.sent_pos == sent) { /* there were local operations at most */
+            waits = iw_qp_waits_for_copies_locked(qp);
+            if (waits && iw_grace_ask(&qp->grace, &qp->dirty))
+                continue;
+            break;
+        }
+        iw_answer_retire_locked(qp);
+        if (r == -EFAULT) {
+            break_off_locked(qp, iw_qp_gone_locked(qp), w);
+            return;
+        }
+        if (err) {
+            iw_qp_fail_locked(qp, err, NULL, 0, w);
+            err = IW_OK;
+        }
+    }
+    if (err)
+        iw_qp_fail_locked(qp, err, NULL, 0, w);
+    qp->unflushed = 0;
+    qp->tx_blocked = r == -EAGAIN;
+    if (qp->tx_blocked)
+        leave_to_pollers_locked(qp, qp->tx.sent_pos != before);
+    else
+        release_batch_locked(qp);
+    if (!qp->watched && qp->tx.sent_pos != before) {
+        qp->watched = true;
+        w->qp = qp;
+        w->cm |= IW_QP_NEWS_SENDS;
+        w->life = qp->life;
+    }
+    if (r < 0 && r != -EAGAIN)
+        iw_qp_lost_locked(qp, r, w);
+    else if (!more && !waits && !qp->tx_blocked && !qp->term_queued)
+        iw_qp_sent_locked(qp, w);
+    iw_qp_want_locked(qp);
+}
