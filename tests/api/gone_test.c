@@ -42,7 +42,7 @@ const char *__asan_default_options(void)
 
 const char *__tsan_default_options(void)
 {
-    return "handle_segv=0:handle_sigbus=0";
+    return "handle_segv=0:handle_sigbus=0:atexit_sleep_ms=0";
 }
 
 /* ---- what side a does, and whose memory is gone ---- */

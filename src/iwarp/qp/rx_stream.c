@@ -290,7 +290,7 @@ static void stream_ended(struct iw_qp *qp, ssize_t n)
 {
     if (n < 0) {
         lost(qp, (int)n);
-    } else if (iw_held_any(qp) && !qp->fin_seen) {
+    } else if (iw_held_any(qp)) {
         qp->fin_seen = true;
         pause_reading(qp, true);
         await_receives(qp);
