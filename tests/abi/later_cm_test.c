@@ -2,6 +2,7 @@
 /* The calls of librdmacm that rdma-core 60 brought: a name is looked up, and a program's own event.
  */
 #include "api/child.h"
+#include "fails.h"
 
 #include <rdma/rdma_cma.h>
 
@@ -44,13 +45,6 @@ static int teardown(void **unused)
     return r;
 }
 
-#define FAILS(error, call)                                                                         \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        assert_int_equal(call, -1);                                                                \
-        assert_int_equal(errno, error);                                                            \
-    } while (0)
-
 /** @return its status */
 static int await(enum rdma_cm_event_type type)
 {
@@ -86,7 +80,7 @@ static void an_address_is_found(void **unused)
         assert_int_equal(rdma_query_addrinfo(id, &found), 0);
         check_loopback(found, 7471);
         rdma_freeaddrinfo(found);
-        FAILS(ENODATA, rdma_query_addrinfo(id, &found));
+        MINUS_1_AND(ENODATA, rdma_query_addrinfo(id, &found));
     }
     /* One that nobody asked for is freed with the id, or by the next. */
     for (unsigned i = 0; i < 2; i++) {
@@ -121,7 +115,7 @@ static void hints_have_addresses(void **unused)
     assert_int_equal(await(RDMA_CM_EVENT_ADDR_RESOLVED), 0);
     rdma_freeaddrinfo(found);
     hints.ai_dst_len = 4096;
-    FAILS(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, &hints));
+    MINUS_1_AND(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, &hints));
 }
 
 static void none_is_found(void **unused)
@@ -130,18 +124,18 @@ static void none_is_found(void **unused)
     (void)unused;
     assert_int_equal(rdma_resolve_addrinfo(id, "no number", "1", &hints), 0);
     assert_int_equal(await(RDMA_CM_EVENT_ADDRINFO_ERROR), -ENOENT);
-    FAILS(ENODATA, rdma_query_addrinfo(id, &found));
+    MINUS_1_AND(ENODATA, rdma_query_addrinfo(id, &found));
 }
 
 static void lookups_refused(void **unused)
 {
     struct rdma_addrinfo hints = {.ai_flags = RAI_SA}, *found;
     (void)unused;
-    FAILS(EOPNOTSUPP, rdma_resolve_addrinfo(id, NULL, "0x1234", &hints));
+    MINUS_1_AND(EOPNOTSUPP, rdma_resolve_addrinfo(id, NULL, "0x1234", &hints));
     hints.ai_flags |= RAI_DNS;
-    FAILS(EINVAL, rdma_resolve_addrinfo(id, "127.0.0.1", "1", &hints));
-    FAILS(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, NULL));
-    FAILS(EINVAL, rdma_query_addrinfo(id, NULL));
+    MINUS_1_AND(EINVAL, rdma_resolve_addrinfo(id, "127.0.0.1", "1", &hints));
+    MINUS_1_AND(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, NULL));
+    MINUS_1_AND(EINVAL, rdma_query_addrinfo(id, NULL));
     assert_int_equal(rdma_resolve_addrinfo(NULL, "127.0.0.1", "1", NULL), -EINVAL);
     assert_int_equal(rdma_query_addrinfo(NULL, &found), -EINVAL);
 }
@@ -161,7 +155,7 @@ static void no_thread_for_it(void **unused)
     (void)unused;
     no_threads = true;
     for (unsigned i = 0; i < 2; i++)
-        FAILS(EAGAIN, rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL));
+        MINUS_1_AND(EAGAIN, rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL));
     no_threads = false;
     assert_int_equal(rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL), 0);
     assert_int_equal(await(RDMA_CM_EVENT_ADDRINFO_RESOLVED), 0);
@@ -288,8 +282,8 @@ static void a_synchronous_id_waits(void **unused)
     assert_int_equal(rdma_query_addrinfo(sync, &found), 0);
     check_loopback(found, 7471);
     rdma_freeaddrinfo(found);
-    FAILS(ENOENT, rdma_resolve_addrinfo(sync, "no number", "1", &hints));
-    FAILS(EINVAL, rdma_write_cm_event(sync, RDMA_CM_EVENT_USER, 0, 0));
+    MINUS_1_AND(ENOENT, rdma_resolve_addrinfo(sync, "no number", "1", &hints));
+    MINUS_1_AND(EINVAL, rdma_write_cm_event(sync, RDMA_CM_EVENT_USER, 0, 0));
     assert_int_equal(rdma_destroy_id(sync), 0);
 }
 
@@ -309,10 +303,10 @@ static void events_of_the_program(void **unused)
     }
     for (int type = 0; type < 24; type++)
         if (type != RDMA_CM_EVENT_USER)
-            FAILS(EINVAL, rdma_write_cm_event(id, (enum rdma_cm_event_type)type, 0, 0));
+            MINUS_1_AND(EINVAL, rdma_write_cm_event(id, (enum rdma_cm_event_type)type, 0, 0));
     assert_int_equal(rdma_write_cm_event(NULL, RDMA_CM_EVENT_USER, 0, 0), -EINVAL);
     fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
-    FAILS(EAGAIN, rdma_get_cm_event(channel, &event));
+    MINUS_1_AND(EAGAIN, rdma_get_cm_event(channel, &event));
 }
 
 static void *waiter(void *arg)
