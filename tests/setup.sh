@@ -57,6 +57,12 @@ build_in()
     make -C "$dir" --no-print-directory -j"$(nproc)"
 }
 
+# Variables of the tests themselves, of which the doctor would tell: no libraries know them.
+no_test_variables()
+{
+    unset "${!ANYWARP_SIW@}" "${!ANYWARP_WALK@}" "${!ANYWARP_TEST@}"
+}
+
 # listening PORT: whether a TCP socket of this machine listens there.
 listening()
 {

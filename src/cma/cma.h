@@ -303,6 +303,9 @@ int cma_route_resolved_locked(struct cma_id *id);
 /** Nobody wants the answer of a lookup any more; no event about one is queued afterwards. */
 void cma_lookup_end(struct cma_id *id);
 
+/** In a child of fork(), where the thread of a lookup is not: it has failed. cma_events held. */
+void cma_lookup_lost_locked(struct cma_id *id);
+
 /* port.c */
 
 /** Whether no other id of this process is in the way of @p id at @p addr. TCP has the last word. */

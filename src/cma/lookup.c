@@ -188,6 +188,22 @@ int rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinfo **info)
     return 0;
 }
 
+/* Who waited on a synchronous id is not there either: the next call would take this for its answer.
+ */
+void cma_lookup_lost_locked(struct cma_id *id)
+{
+    struct cma_lookup *l = id->lookup;
+    assert_held(&cma_events);
+    if (!l)
+        return;
+    id->lookup = NULL;
+    l->event->pub.event = RDMA_CM_EVENT_ADDRINFO_ERROR;
+    l->event->pub.status = -ECANCELED;
+    if (!id->sync && cma_event_queue_locked(l->event))
+        l->event = NULL;
+    lookup_free(l);
+}
+
 void cma_lookup_end(struct cma_id *id)
 {
     lock_get(&cma_events);

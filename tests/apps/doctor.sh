@@ -6,6 +6,7 @@
 . "$SRCDIR/tests/apps/lib.sh"
 cc=${CC:-cc}
 libraries=$BUILDDIR/.libs
+no_test_variables
 unset IBV_CONFIG_DIR ANYWARP_DEVICES ANYWARP_CONGESTION SYSFS_PATH
 printf 'int main(void) { return 7; }\n' >"$dir/main.c"
 
