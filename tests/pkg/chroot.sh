@@ -69,14 +69,14 @@ else
     source=$dir/builder/root/source
     builder=(enter host "$dir/builder")
     echo "deb $mirror $release main" >"$dir/sources.list"
-    quietly mmdebstrap --variant=apt --include=build-essential,debhelper,iproute2,lintian \
+    quietly mmdebstrap --variant=apt --dpkgopt=force-unsafe-io --include=build-essential,debhelper,iproute2,lintian \
         "$release" "$dir/builder" "$dir/sources.list"
 fi
 mkdir "$source"
 quietly make -s -C "$build" dist
 quietly tar -C "$source" --strip-components=1 --one-top-level=anywarp -xf "$build"/anywarp-*.tar.xz
 [ ${#builder[@]} = 0 ] || quietly "${builder[@]}" \
-    sh -c 'cd /root/source/anywarp && apt-get -q -y --no-install-recommends build-dep ./'
+    sh -c 'cd /root/source/anywarp && apt-get -q update && apt-get -q -y --no-install-recommends build-dep ./'
 quietly "${builder[@]}" sh -c "cd '${source#"$dir/builder"}/anywarp' &&
     dpkg-buildpackage -us -uc -b -j$(nproc)"
 quietly "${builder[@]}" sh -c "lintian --fail-on error --allow-root \

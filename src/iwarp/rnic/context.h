@@ -94,7 +94,7 @@ struct iw_context {
     enum ibv_port_state port; /* as last seen by the watch */
     atomic_uint users;        /* PDs, CQs, channels, and the program until it closes it */
     struct verbs_context vctx;
-    char provider_words[12 * 1024]; /* behind vctx; nobody else's, see above */
+    char provider_words[144 * 1024]; /* behind vctx; nobody touches it but they */
 };
 
 static inline struct iw_context *iw_context(struct ibv_context *c)
