@@ -65,6 +65,7 @@ done
 played=0
 while IFS=$'\t' read -r server client seen; do
     command -v "${client%% *}" >/dev/null || { echo "${client%% *} is not installed" && continue; }
+    [ "${client%% *}" != cmtime ] || cmtime_fits || continue
     : >"$dir/work/lines"
     [ "$server" = - ] || echo "\$ anywarp run $server &" >>"$dir/work/lines"
     echo "\$ anywarp run $client" >>"$dir/work/lines"

@@ -3,13 +3,27 @@
 # The stock programs of the distribution that this runs in, each against itself over loopback, and
 # what of its programs, providers and Python modules finds all names of ours. Prints a line for each:
 # "NAME ok", "NAME FAILED", or "NAME -" for what is not installed.
-# usage: tests/distro/programs.sh BUILD-TREE
+# With a FOLDER, the programs of the release that is there, on the other libraries of this one.
+# usage: tests/distro/programs.sh BUILD-TREE [FOLDER]
 
 SRCDIR=$(readlink -f "$(dirname "$0")/../..")
 BUILDDIR=$(readlink -f "$1")
 ANYWARP=$BUILDDIR/anywarp
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
+folder=${2-}
+
+# Programs only: what else is there is for another C library.
+files()
+{
+    dpkg-query ${folder:+--admindir="$folder/var/lib/dpkg"} -L "$@" 2>/dev/null
+}
+if [ -n "$folder" ]; then
+    mkdir "$dir/bin"
+    files rdmacm-utils ibverbs-utils perftest | grep ^/usr/bin/. |
+        sed "s,^,$folder," | xargs ln -st "$dir/bin"
+    PATH=$dir/bin:$PATH
+fi
 
 row()
 {
@@ -64,6 +78,7 @@ names()
 {
     local file missing result=ok count=0
     while read -r file; do
+        file=$folder$file
         [ -f "$file" ] && readelf -d "$file" 2>/dev/null | grep -q 'NEEDED.*lib\(ibverbs\|rdmacm\)\.' ||
             continue
         count=$((count + 1))
@@ -74,10 +89,10 @@ names()
         [ -z "$missing" ] && continue
         result=FAILED
         printf '%s\n%s\n' "$file" "$missing" >&2
-    done < <(dpkg -L rdmacm-utils ibverbs-utils perftest ibverbs-providers python3-pyverbs 2>/dev/null)
+    done < <(files rdmacm-utils ibverbs-utils perftest ibverbs-providers python3-pyverbs)
     [ $count -ge 40 ] || result=FAILED
     row "names" $result
-    echo "$count files" >&2
+    echo "names: $count files" >&2
 }
 
 names

@@ -196,8 +196,13 @@ IW_CM_EXPORT void iw_cm_watch_host(void (*changed)(void));
  * and its lock are the owner's.
  */
 
-/** @return descriptor >= 0, close-on-exec, above 1023 if the limit allows; or a negative errno */
+/**
+ * For a program, which may use select() with it: the lowest number that is free.
+ * @return descriptor >= 0, close-on-exec; or a negative errno
+ */
 IW_CM_EXPORT int iw_eventfd_create(void);
+/** The same, for ourselves: above 1023 if the limit allows. */
+int iw_eventfd_create_hidden(void);
 /** An event was queued. Call with the queue's lock held. */
 IW_CM_EXPORT void iw_eventfd_raise(int fd);
 /** The queue has become empty. Call with the queue's lock held. */

@@ -82,7 +82,11 @@ struct iw_async_event {
     struct ibv_async_event event;
 };
 
-/** What ibv_open_device() gives. */
+/**
+ * What ibv_open_device() gives. The direct verbs of mlx4 and mana do not ask whose a context is: they
+ * read and write where one of their own would have its fields (mlx4dv_set_context_attr() and others),
+ * which must not be the memory of somebody else.
+ */
 struct iw_context {
     struct lock lock;  /* async */
     struct list async; /* struct iw_async_event */
@@ -90,6 +94,7 @@ struct iw_context {
     enum ibv_port_state port; /* as last seen by the watch */
     atomic_uint users;        /* PDs, CQs, channels, and the program until it closes it */
     struct verbs_context vctx;
+    char provider_words[144 * 1024]; /* behind vctx; nobody touches it but they */
 };
 
 static inline struct iw_context *iw_context(struct ibv_context *c)

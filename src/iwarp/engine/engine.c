@@ -214,7 +214,7 @@ static void close_descriptors_locked(void)
 static int engine_make_locked(void)
 {
     assert_held(&iw_engine.lock);
-    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create(), sys_timerfd(),
+    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create_hidden(), sys_timerfd(),
                   sys_timerfd()};
     int r = 0;
     for (int i = 0; i < 5; i++) {
