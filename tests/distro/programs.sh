@@ -3,11 +3,16 @@
 # The stock programs of the distribution that this runs in, each against itself over loopback, and
 # what of its programs, providers and Python modules finds all names of ours. Prints a line for each:
 # "NAME ok", "NAME FAILED", or "NAME -" for what is not installed.
-# usage: tests/distro/programs.sh BUILD-TREE
+# usage: tests/distro/programs.sh BUILD-TREE, or an unpacked bundle
 
 SRCDIR=$(readlink -f "$(dirname "$0")/../..")
 BUILDDIR=$(readlink -f "$1")
 ANYWARP=$BUILDDIR/anywarp
+libraries=$BUILDDIR/.libs
+if [ -d "$BUILDDIR/lib/anywarp" ]; then
+    ANYWARP=$BUILDDIR/bin/anywarp
+    libraries=$BUILDDIR/lib/anywarp
+fi
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
 
@@ -67,10 +72,10 @@ names()
         [ -f "$file" ] && readelf -d "$file" 2>/dev/null | grep -q 'NEEDED.*lib\(ibverbs\|rdmacm\)\.' ||
             continue
         count=$((count + 1))
-        LD_LIBRARY_PATH=$BUILDDIR/.libs ldd -r "$file" >"$dir/ldd" 2>&1
+        LD_LIBRARY_PATH=$libraries ldd -r "$file" >"$dir/ldd" 2>&1
         missing=$(grep -E '(undefined symbol|not found|not defined).*(ibv_|rdma_|verbs_|IBVERBS|RDMACM)' \
             "$dir/ldd")
-        grep -qF "$BUILDDIR/.libs/libibverbs.so.1" "$dir/ldd" || missing='does not load ours'
+        grep -qF "$libraries/libibverbs.so.1" "$dir/ldd" || missing='does not load ours'
         [ -z "$missing" ] && continue
         result=FAILED
         printf '%s\n%s\n' "$file" "$missing" >&2
