@@ -214,6 +214,12 @@ static void check_objects(struct patient *p)
     free(p->dynamics);
 }
 
+static bool is_musl(const char *loader)
+{
+    const char *slash = strrchr(loader, '/');
+    return slash && !strncmp(slash, "/ld-musl-", strlen("/ld-musl-"));
+}
+
 /** Whether the program asks for the loader of this machine's libraries, as this command does. */
 static bool check_loader(const char *path, const char *loader)
 {
@@ -223,7 +229,10 @@ static bool check_loader(const char *path, const char *loader)
     bool exists = access(loader, X_OK) == 0, same = same_file(loader, self.interpreter);
     elf_fini(&self);
     close(fd);
-    if (!exists)
+    if (is_musl(loader))
+        doctor_say(DOCTOR_FAIL, "use a build of it for glibc",
+                   "%s is for the C library musl, on which anywarp does not run", path);
+    else if (!exists)
         doctor_say(DOCTOR_FAIL, "install the C library that it was built for",
                    "%s wants the loader %s, which is not here", path, loader);
     else if (!same)

@@ -511,8 +511,9 @@ static void advice(void **state)
     struct ibv_sge all = {at, (uint32_t)len, mr->lkey};
     assert_int_equal(ibv_advise_mr(p.a.pd, write, IBV_ADVISE_MR_FLAG_FLUSH, &all, 1), 0);
     assert_int_equal(mincore(m, len, in), 0);
+    bool populates = madvise(m, 4096, 23 /* MADV_POPULATE_WRITE */) == 0;
     for (int i = 0; i < 64; i++)
-        assert_true(in[i] & 1);
+        assert_true(in[i] & 1 || !populates);
     assert_int_equal(munmap(m + 4096, 4096), 0);
     assert_int_equal(ibv_advise_mr(p.a.pd, read, 0, &all, 1), EFAULT);
 

@@ -7,6 +7,7 @@
 cc=${CC:-cc}
 libraries=$BUILDDIR/.libs
 no_test_variables
+preload=$("$ANYWARP" env | sed -n 's/^export LD_PRELOAD=//p')
 unset IBV_CONFIG_DIR ANYWARP_DEVICES ANYWARP_CONGESTION SYSFS_PATH
 printf 'int main(void) { return 7; }\n' >"$dir/main.c"
 
@@ -81,6 +82,14 @@ build static -static &&
     expect 1 "FAIL $dir/static is statically linked.* -> link it" "$ANYWARP" doctor "$dir/static"
 build loader -Wl,--dynamic-linker=/none/ld.so
 expect 1 "wants the loader /none/ld.so, which is not here" "$ANYWARP" doctor "$dir/loader"
+build musl -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1
+expect 1 "FAIL $dir/musl is for the C library musl, on which anywarp does not run" \
+    "$ANYWARP" doctor "$dir/musl"
+echo 'unsigned long confstr(int n, char *s, unsigned long z) { return (void)n, (void)s, z - z; }' \
+    >"$dir/confstr.c"
+"$cc" -shared -fPIC -o "$dir/confstr.so" "$dir/confstr.c" && [ -z "$preload" ] &&
+    expect 1 'FAIL the C library of this system is not glibc; musl' \
+        env LD_PRELOAD="$dir/confstr.so" "$ANYWARP" doctor
 cp "$(type -P true)" "$dir/ld.so"
 build libc -Wl,--dynamic-linker="$dir/ld.so"
 expect 1 "is for another C library" "$ANYWARP" doctor "$dir/libc"

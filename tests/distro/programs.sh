@@ -4,11 +4,16 @@
 # what of its programs, providers and Python modules finds all names of ours. Prints a line for each:
 # "NAME ok", "NAME FAILED", or "NAME -" for what is not installed.
 # With a FOLDER, the programs of the release that is there, on the other libraries of this one.
-# usage: tests/distro/programs.sh BUILD-TREE [FOLDER]
+# usage: tests/distro/programs.sh BUILD-TREE [FOLDER], or an unpacked bundle
 
 SRCDIR=$(readlink -f "$(dirname "$0")/../..")
 BUILDDIR=$(readlink -f "$1")
 ANYWARP=$BUILDDIR/anywarp
+libraries=$BUILDDIR/.libs
+if [ -d "$BUILDDIR/lib/anywarp" ]; then
+    ANYWARP=$BUILDDIR/bin/anywarp
+    libraries=$BUILDDIR/lib/anywarp
+fi
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
 folder=${2-}
@@ -82,10 +87,10 @@ names()
         [ -f "$file" ] && readelf -d "$file" 2>/dev/null | grep -q 'NEEDED.*lib\(ibverbs\|rdmacm\)\.' ||
             continue
         count=$((count + 1))
-        LD_LIBRARY_PATH=$BUILDDIR/.libs ldd -r "$file" >"$dir/ldd" 2>&1
+        LD_LIBRARY_PATH=$libraries ldd -r "$file" >"$dir/ldd" 2>&1
         missing=$(grep -E '(undefined symbol|not found|not defined).*(ibv_|rdma_|verbs_|IBVERBS|RDMACM)' \
             "$dir/ldd")
-        grep -qF "$BUILDDIR/.libs/libibverbs.so.1" "$dir/ldd" || missing='does not load ours'
+        grep -qF "$libraries/libibverbs.so.1" "$dir/ldd" || missing='does not load ours'
         [ -z "$missing" ] && continue
         result=FAILED
         printf '%s\n%s\n' "$file" "$missing" >&2

@@ -2,12 +2,15 @@
 #include "mem/probe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -129,6 +132,16 @@ static void content_stays(void **state)
     }
 }
 
+/** Linux before 6.11 does not tell of mappings: a few places are read. */
+static bool mappings_are_told(void)
+{
+    uint64_t query[13] = {sizeof(query)};
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    bool told = ioctl(fd, _IOWR('f', 17, query), query) == 0 || errno != ENOTTY;
+    close(fd);
+    return told;
+}
+
 /** A large range stays as untouched as it was. */
 static void nothing_is_populated(void **state)
 {
@@ -136,6 +149,8 @@ static void nothing_is_populated(void **state)
     uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned char present[16384];
     (void)state;
+    if (!mappings_are_told())
+        skip();
     assert_int_equal(iw_probe(p, len, true), 0);
     assert_int_equal(mincore(p, len, present), 0);
     for (size_t i = 0; i < sizeof(present); i++)

@@ -56,6 +56,11 @@ static pid_t parent_pid;
 static atomic_int parent_fd = -1;
 static struct iw_source parent;
 
+/* Before Linux 5.3 nothing tells of a parent: it is looked for again and again. */
+#define PARENT_LOOK_MS 50
+static struct iw_timer parent_look;
+static pid_t parent_looked_for;
+
 /** @return whether the caller is the one to do that */
 static bool stop_watching_parent(void)
 {
@@ -102,6 +107,7 @@ void iw_cm_fork(enum fork_step step)
         parent_pid = getpid();
     if (step == FORK_CHILD) {
         stop_watching_parent();
+        iw_timer_cancel(&parent_look);
         any_listener = false;
         for_each_cm(cm, link) forget_parent_locked(cm);
     }
@@ -155,6 +161,14 @@ static bool parent_ended(struct iw_source *s, uint32_t events)
     return false;
 }
 
+static void look_for_parent(struct iw_timer *t)
+{
+    if (getppid() == parent_looked_for)
+        iw_timer_set(t, PARENT_LOOK_MS, look_for_parent);
+    else
+        resume_all();
+}
+
 static void watch_parent(void)
 {
     int fd = (int)sys_pidfd_open(parent_pid);
@@ -166,6 +180,9 @@ static void watch_parent(void)
     else if (fd >= 0 && now == parent_pid && !iw_source_add(&parent, fd, EPOLLIN, parent_ended)) {
         atomic_store(&parent_fd, fd);
         return;
+    } else if (now == parent_pid && iw_engine_start() == 0) {
+        parent_looked_for = now;
+        look_for_parent(&parent_look);
     }
     if (fd >= 0)
         sys_close(fd);

@@ -4,6 +4,7 @@
 #include "cm/endpoint.h"
 #include "common/usdt.h"
 #include "device/context.h"
+#include "env/error_text.h"
 #include "env/pool.h"
 #include "qp/explain.h"
 #include "qp/link.h"
@@ -103,9 +104,11 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 
 void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
 {
-    if (error)
-        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s, %s", strerrorname_np(-error),
-                      strerrordesc_np(-error));
+    if (error) {
+        char text[IW_ERROR_TEXT_MAX];
+        iw_error_text(-error, text);
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", text);
+    }
     if (qp->linked)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
