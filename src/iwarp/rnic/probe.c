@@ -4,6 +4,7 @@
 #include "common/sys.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #ifndef MADV_POPULATE_READ
@@ -148,10 +149,15 @@ int iw_probe(const void *addr, size_t len, bool write)
 
     if (span <= POPULATE_MAX && can_populate() && populate(page, span, write))
         return 0;
-    int r = -ENOTTY, maps = (int)sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    static atomic_bool unknown; /* MAP_QUERY */
+    int r = -ENOTTY, maps = -1;
+    if (!atomic_load(&unknown))
+        maps = (int)sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     if (maps >= 0) {
         r = look_up(maps, first, last, write);
         sys_close(maps);
+        if (r == -ENOTTY)
+            atomic_store(&unknown, true);
     }
     return r == 0 || r == -EFAULT ? -r : iw_probe_places(addr, len, write);
 }
