@@ -208,7 +208,7 @@ static int child(void)
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_NOFILE, &none) || iw_probe(p, len, true) != 0)
         return 1;
-    munmap(p + (1 << 20), 4096);
+    munmap(p + (1 << 20), (size_t)getpagesize());
     return iw_probe(p, len, true) != EFAULT;
 }
 
