@@ -16,6 +16,7 @@ if [ -d "$BUILDDIR/lib/anywarp" ]; then
 fi
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
+limit=${PROGRAM_SECONDS:-60} # of each
 folder=${2-}
 
 # Programs only: what else is there is for another C library.
@@ -51,7 +52,7 @@ alone()
         row "$name" -
         return
     fi
-    timeout 60 "$ANYWARP" run "$@" >"$dir/$name" 2>"$dir/$name.err" && grep -q "$text" "$dir/$name" ||
+    timeout "$limit" "$ANYWARP" run "$@" >"$dir/$name" 2>"$dir/$name.err" && grep -q "$text" "$dir/$name" ||
         result=FAILED
     row "$name" $result
     [ $result = ok ] || shown "$name"
@@ -67,10 +68,10 @@ pair()
     fi
     port=$(free_port)
     # shellcheck disable=SC2086 # words
-    start server timeout 60 ${2//PORT/$port}
+    start server timeout "$limit" ${2//PORT/$port}
     wait_listening "$port" "${pids[server]}" || result=FAILED
     # shellcheck disable=SC2086
-    timeout 60 "$ANYWARP" run ${3//PORT/$port} >"$dir/client" 2>"$dir/client.err" || result=FAILED
+    timeout "$limit" "$ANYWARP" run ${3//PORT/$port} >"$dir/client" 2>"$dir/client.err" || result=FAILED
     [ $result = ok ] || kill "${pids[server]}" 2>/dev/null
     wait "${pids[server]}" || result=FAILED
     unset 'pids[server]'

@@ -45,6 +45,7 @@ int iw_counter_destroy(struct iw_counter *c)
 
 static int attach_locked(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
 {
+    /* Changed under sq_lock only. */
     struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_relaxed);
     assert_held(&qp->sq_lock);
     if (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT)
@@ -77,6 +78,7 @@ int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
 
 void iw_qp_count_end(struct iw_qp *qp)
 {
+    /* No other thread has the QP any more. */
     struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_relaxed);
     for (size_t i = 0; set && i < KINDS; i++) {
         struct iw_counter *c = atomic_load_explicit(&set->of[i], memory_order_relaxed);

@@ -130,7 +130,7 @@ int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc);
 /** Takes the oldest completion with all that is known of it. @return false if there is none */
 bool iw_cq_take_one(struct iw_cq *cq, struct iw_cqe *cqe);
 
-/** Whether there is nothing to take; without the lock. */
+/** Whether there is nothing to take; without the lock, which is taken where head was old. */
 static inline bool iw_cq_is_empty(struct iw_cq *cq)
 {
     return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
@@ -146,7 +146,10 @@ static inline bool iw_cq_is_empty(struct iw_cq *cq)
  */
 void iw_cq_arm(struct iw_cq *cq, bool solicited_only);
 
-/** Whether someone is to be woken by the next completion: then nothing may wait for a poll. */
+/**
+ * Whether someone is to be woken by the next completion: then nothing may wait for a poll. Without
+ * the lock: who arms ends the lease next, and does what was left to polls (iw_engine_arm()).
+ */
 static inline bool iw_cq_is_armed(struct iw_cq *cq)
 {
     return __atomic_load_n(&cq->arm, __ATOMIC_RELAXED) != IW_ARM_NONE;

@@ -25,7 +25,7 @@ static __thread bool busy; /* a connection was left alone, as another thread was
 
 void iw_order_expose(void)
 {
-    if (!atomic_load_explicit(&order.exposed, memory_order_relaxed))
+    if (!atomic_load_explicit(&order.exposed, memory_order_relaxed)) /* never taken back */
         atomic_store(&order.exposed, true);
 }
 
@@ -34,8 +34,11 @@ void iw_order_connections(int n)
     atomic_fetch_add(&order.connections, n);
 }
 
+/* Who looks finds a socket empty that the engine's thread has read, and then where that is: the
+ * kernel's locks at the socket are between the two, on both sides. */
 void iw_order_engine_at(uint32_t qp_num)
 {
+    /* Only the engine's thread changes it. */
     uint64_t count = atomic_load_explicit(&order.at, memory_order_relaxed) >> 32;
     atomic_store(&order.at, (count + 1) << 32 | qp_num);
 }
@@ -100,11 +103,15 @@ static void look(uint32_t qp_num)
 
 void iw_order_show(struct iw_cq *cq, const struct ibv_wc *wc, int n)
 {
+    /* What a peer did knowing of a key or connection came in behind the store here, by way of the
+     * kernel; and the completions were taken under the lock of the CQ. */
     if (atomic_load_explicit(&order.connections, memory_order_relaxed) < 2 ||
         !atomic_load_explicit(&order.exposed, memory_order_relaxed))
         return;
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-    uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+    /* The look begins behind it. */
+    uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
+    /* Of other pollers of this CQ: an old one is another look. */
     uint64_t ordered = atomic_load_explicit(&cq->ordered, memory_order_relaxed);
     uint32_t qp_num = teller(wc, n), but = ORDERED_BUT(ordered);
     if (ORDERED_TO(ordered) - head <= tail - head && (but == 0 || but == qp_num))

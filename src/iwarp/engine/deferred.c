@@ -20,7 +20,7 @@ static bool add(struct iw_dirty *d)
     if (atomic_load(&d->state) & IW_DIRTY_QUEUED ||
         atomic_fetch_or(&d->state, IW_DIRTY_QUEUED) & IW_DIRTY_QUEUED)
         return false;
-    struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed);
+    struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed); /* a guess */
     do
         d->next = top;
     while (!atomic_compare_exchange_weak(&dirty.top, &top, d));

@@ -63,7 +63,8 @@ bool iw_engine_is_thread(void)
 
 bool iw_engine_leased(void)
 {
-    return atomic_load_explicit(&iw_engine.leased, memory_order_relaxed) && !is_engine;
+    /* Behind what the caller has stored: who ends the lease afterwards sees that, as in adopt.c. */
+    return atomic_load(&iw_engine.leased) && !is_engine;
 }
 
 /* ---- the thread ---- */

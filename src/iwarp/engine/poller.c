@@ -34,6 +34,9 @@ struct iw_found iw_engine_run_ready_but(uint32_t but)
     return f;
 }
 
+/* A hint that is old, or a count that was lost between two threads, costs time at most: what must
+ * not be missed is in the order of all sequentially consistent accesses. */
+
 static uint32_t get(const _Atomic uint32_t *hint)
 {
     return atomic_load_explicit(hint, memory_order_relaxed);
@@ -51,9 +54,10 @@ static void count(atomic_uint *n)
         put(n, now + 1);
 }
 
+/** The look comes behind what the caller has stored: a flag that is set has not been taken yet. */
 static void set(atomic_bool *flag)
 {
-    if (!atomic_load_explicit(flag, memory_order_relaxed))
+    if (!atomic_load(flag))
         atomic_store(flag, true);
 }
 
@@ -108,7 +112,7 @@ static void find_hot(struct iw_poller *p, const struct iw_found *f)
 void iw_engine_polled(struct iw_poller *p)
 {
     count(&iw_engine.polls);
-    if (atomic_load_explicit(&iw_engine.leased, memory_order_relaxed))
+    if (atomic_load_explicit(&iw_engine.leased, memory_order_relaxed)) /* or at one of the next */
         return;
     uint32_t run = get(&p->run) + 1;
     put(&p->run, run < LEASE_RUN ? run : 0);

@@ -38,6 +38,7 @@ void iw_adopt(struct iw_poller *p, uint64_t key)
 
 void iw_adopted_note(const struct iw_poller *p)
 {
+    /* Hints: a source that is put back too soon is adopted again. */
     if (atomic_load_explicit(&adopted.by, memory_order_relaxed) == p &&
         !atomic_load_explicit(&adopted.run, memory_order_relaxed))
         atomic_store_explicit(&adopted.run, true, memory_order_relaxed);
@@ -77,7 +78,8 @@ void iw_adopted_look(void)
 
 void iw_adopted_run(uint32_t but)
 {
-    iw_source_run_but(atomic_load_explicit(&adopted.key, memory_order_relaxed), 0, but);
+    /* Before the epoll set is looked at: there is what was put back. */
+    iw_source_run_but(atomic_load(&adopted.key), 0, but);
 }
 
 void iw_adopted_gone(uint64_t key)

@@ -62,10 +62,11 @@ static uint32_t own_pins(uint32_t slot)
     return n;
 }
 
-static bool chunk_ensure(uint32_t i)
+static bool chunk_ensure_locked(uint32_t i)
 {
     if (i / CHUNK_SLOTS >= CHUNKS)
         return false;
+    assert_held(&table.lock);
     if (atomic_load_explicit(&table.chunk[i / CHUNK_SLOTS], memory_order_relaxed))
         return true;
     struct slot *c = calloc(CHUNK_SLOTS, sizeof(*c));
@@ -86,7 +87,7 @@ static uint32_t slot_take(void)
     if (table.free) {
         i = table.free;
         table.free = slot_at(i)->next_free;
-    } else if (chunk_ensure(table.used)) {
+    } else if (chunk_ensure_locked(table.used)) {
         i = table.used++;
     }
     lock_put(&table.lock);
@@ -143,6 +144,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
 void iw_source_want(struct iw_source *s, uint32_t events)
 {
     uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    /* Changed by the same owner, under a lock of its own. */
     if (!i || __atomic_load_n(&s->events, __ATOMIC_RELAXED) == events)
         return;
     struct slot *slot = slot_at(i);
@@ -271,6 +273,7 @@ bool iw_source_run_but(uint64_t key, uint32_t events, uint32_t but)
     if (!pin(slot, (uint32_t)(key >> 32)))
         return false;
     bool moved = false;
+    /* Set before the QP uses a byte; until then nothing can be in order behind it. */
     uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
     bool left = but && qp_num == but, engine = iw_engine_is_thread();
     if (!left && !iw_engine_frozen()) { /* else it will be ready at the next look, too */

@@ -29,7 +29,7 @@ static fd_state *state_of(int fd)
 static void note(int fd, enum state state)
 {
     fd_state *s = state_of(fd);
-    if (s)
+    if (s) /* under the lock of whose descriptor it is; fork() has them all */
         atomic_store_explicit(s, (uint8_t)state, memory_order_relaxed);
 }
 

@@ -43,7 +43,10 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
     return mw;
 }
 
-/** The fields one by one, for readers without a lock: grant_of() in region.c. */
+/**
+ * The fields one by one, for readers without a lock: grant_of() in region.c. Each is released, so
+ * that who sees one of them sees the odd count, too.
+ */
 static void change_locked(struct iw_mw *mw, const struct iw_grant *g, struct iw_region *memory)
 {
     struct iw_region *r = &mw->region;

@@ -69,6 +69,7 @@ static inline bool grant_of(const struct iw_region *r, uint32_t stag, struct iw_
     g->base = __atomic_load_n(&r->grant.base, __ATOMIC_ACQUIRE);
     g->len = __atomic_load_n(&r->grant.len, __ATOMIC_ACQUIRE);
     g->qp = __atomic_load_n(&r->grant.qp, __ATOMIC_ACQUIRE);
+    /* The last look stays behind the loads above, as these acquire. */
     return before % 2 == 0 && g->stag == stag &&
            atomic_load_explicit(&r->changes, memory_order_relaxed) == before;
 }

@@ -79,6 +79,7 @@ struct iw_region {
 
 #define IW_REGION_DEAD (-1)
 
+/** Of an MR it is constant; of a window it may be bound anew: grant_of() looks whether it is. */
 static inline uint32_t iw_region_stag(const struct iw_region *r)
 {
     return __atomic_load_n(&r->grant.stag, __ATOMIC_RELAXED);

@@ -199,7 +199,7 @@ struct iw_cork {
 struct iw_looked {
     uint64_t pos;      /* sent_pos */
     uint32_t passes;   /* of the CQs */
-    atomic_bool heard; /* bytes came in since */
+    atomic_bool heard; /* bytes came in since; a hint */
 };
 
 /* ---- the QP ---- */

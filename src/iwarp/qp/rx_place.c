@@ -161,6 +161,7 @@ int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 {
     int r = 0;
     lock_get(&qp->rq->lock);
+    /* Who posts while another thread modifies the QP gets the answer of either state. */
     if (qp->rq->srq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
         r = EINVAL;
     for (; wr && !r; wr = r ? wr : wr->next)

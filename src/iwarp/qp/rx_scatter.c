@@ -17,6 +17,7 @@ static void place(void *arg)
     uint8_t *dst = p->dst.iov_base;
     size_t last = p->dst.iov_len - 1;
     memcpy(dst, p->src, last);
+    /* A program may wait for the last byte by looking at it. */
     __atomic_store_n(dst + last, p->src[last], __ATOMIC_RELEASE);
 }
 

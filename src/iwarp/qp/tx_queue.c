@@ -194,7 +194,7 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
 
 /* ---- when it goes out ---- */
 
-/** A number that changes when a poll finds a CQ of the QP empty. */
+/** A number that changes when a poll finds a CQ of the QP empty; a hint, as all of a poller. */
 static uint32_t passes(const struct iw_qp *qp)
 {
     uint32_t n = 0;
@@ -222,7 +222,7 @@ static bool is_others(struct iw_qp *qp)
     uintptr_t self = (uintptr_t)pthread_self();
     if (!p)
         return false;
-    uint64_t now = iw_now();
+    uint64_t now = iw_now(); /* and what is known of others are hints: it is run later, or here */
     if ((qp->send_cq && p == &qp->send_cq->poller) || (qp->recv_cq && p == &qp->recv_cq->poller)) {
         atomic_store_explicit(&qp->polled, now, memory_order_relaxed);
         atomic_store_explicit(&qp->polled_by, self, memory_order_relaxed);
