@@ -27,7 +27,7 @@ int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 {
     if (pub && addr && addr->sa_family == AF_IB)
         return cma_fail(EAFNOSUPPORT);
-    struct cma_id *id = addr && sockaddr_len(addr) ? cma_enter(pub, CMA_CALL_BIND) : NULL;
+    struct cma_id *id = addr && addr_len(addr) ? cma_enter(pub, CMA_CALL_BIND) : NULL;
     if (!id)
         return cma_refused(pub);
     int r = cma_addr_any(addr) ? 0 : cma_device_get(id, addr);
@@ -91,7 +91,7 @@ int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_addr, struct 
                       int timeout_ms)
 {
     (void)timeout_ms; /* a look at the routing table does not wait */
-    bool usable = dst_addr && sockaddr_len(dst_addr) && (!src_addr || sockaddr_len(src_addr));
+    bool usable = dst_addr && addr_len(dst_addr) && (!src_addr || addr_len(src_addr));
     struct cma_id *id = usable ? cma_enter(pub, CMA_CALL_RESOLVE_ADDR) : NULL;
     if (!id)
         return cma_refused(pub);

@@ -17,9 +17,9 @@
 
 #include "cm/port.h"
 #include "cma/state.h"
+#include "common/addr.h"
 #include "common/list.h"
 #include "common/lock.h"
-#include "common/sockaddr.h"
 
 #pragma GCC visibility push(default)
 #include <rdma/rdma_cma.h>

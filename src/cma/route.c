@@ -19,7 +19,7 @@ static struct sockaddr_in6 *in6(const struct sockaddr *addr)
 void cma_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 {
     struct sockaddr_storage copy = {0};
-    memcpy(&copy, from, sockaddr_len(from));
+    memcpy(&copy, from, addr_len(from));
     *to = copy;
 }
 
@@ -105,9 +105,9 @@ int cma_route_source(const struct sockaddr *src, const struct sockaddr *dst,
     int fd = (int)sys_socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    long r = sys_bind(fd, (struct sockaddr *)&from, sockaddr_len(src));
+    long r = sys_bind(fd, (struct sockaddr *)&from, addr_len(src));
     if (r == 0)
-        r = sys_connect(fd, dst, sockaddr_len(dst));
+        r = sys_connect(fd, dst, addr_len(dst));
     if (r == 0) {
         socklen_t len = sizeof from;
         r = sys_getsockname(fd, (struct sockaddr *)&from, &len);

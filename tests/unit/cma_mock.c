@@ -101,7 +101,7 @@ int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
     int err = failure();
     if (err)
         return -err;
-    memcpy(&cm->local, addr, sockaddr_len(addr));
+    memcpy(&cm->local, addr, addr_len(addr));
     if (cma_addr_port(addr) == 0)
         cma_addr_set_port((struct sockaddr *)&cm->local, htons(next_port++));
     cm->afonly = afonly;
@@ -146,7 +146,7 @@ static int begin(struct iw_cm *cm, const struct iw_cm_param *param)
 
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
 {
-    memcpy(&cm->dst, dst, sockaddr_len(dst));
+    memcpy(&cm->dst, dst, addr_len(dst));
     return begin(cm, param);
 }
 

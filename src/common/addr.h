@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef ANYWARP_SOCKADDR_H
-#define ANYWARP_SOCKADDR_H
+/* IP addresses in both families. */
+#ifndef ANYWARP_ADDR_H
+#define ANYWARP_ADDR_H
 
 #include <netinet/in.h>
-#include <sys/socket.h>
 
-/** Size of an IPv4 or IPv6 address, 0 for any other family. */
-static inline socklen_t sockaddr_len(const struct sockaddr *addr)
+/** Bytes of the address. @return 0 if it is neither IPv4 nor IPv6 */
+static inline socklen_t addr_len(const struct sockaddr *addr)
 {
     switch (addr->sa_family) {
     case AF_INET:
