@@ -239,7 +239,7 @@ static bool with_nth_failing(size_t i, int n)
         rdma_destroy_id(made);
     made = NULL;
     rdma_destroy_event_channel(channel);
-    if (mock.cms | mock.pds | mock.qps | mock.cqs | mock.channels)
+    if ((mock.cms | mock.pds | mock.qps | mock.cqs | mock.channels) || !list_empty(&cma_ids.locks))
         fail_msg("%s, allocation %d: something is left", calls[i].name, n);
     return enough;
 }
