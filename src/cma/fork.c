@@ -2,8 +2,6 @@
 /* fork(): what is done here for all of the library is told in process/atfork.h. */
 #include "cma.h"
 
-struct lock_class cma_ids = LOCK_CLASS(cma_ids);
-
 /* The parent may go on with its listeners: the child's rest until it asks for events. */
 static void inherit_locked(struct cma_id *id)
 {
