@@ -37,6 +37,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    atomic_store(&go, true);
     iw_source_del(&source);
     return close(fd);
 }
@@ -72,7 +73,6 @@ static bool stay(struct iw_source *s, uint32_t events)
     return take(s, events);
 }
 
-/** The caller's time limit is that of the test. */
 static void wait_for(atomic_bool *flag)
 {
     while (!atomic_load(flag))
