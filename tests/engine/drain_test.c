@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Streams that end while what we send is stuck in a full window, or what came in waits. */
+#include "conn/stream_mem.h"
 #include "engine/still.h"
 #include "unit/vectors.h"
 

@@ -17,7 +17,7 @@ static struct ibv_context ctx = {.num_comp_vectors = 1};
 
 static struct iw_cq *cq_at(uint32_t pos)
 {
-    struct iw_cq *cq = iw_cq_create(&ctx, 7, NULL, NULL, 0);
+    struct iw_cq *cq = iw_cq_create(&ctx, 7, NULL, NULL, 0, NULL);
     assert_non_null(cq);
     atomic_store(&cq->head, pos);
     atomic_store(&cq->tail, pos);
@@ -36,7 +36,7 @@ static void done(struct iw_cq *cq)
 static void add(struct iw_cq *cq, uint64_t from, uint64_t to)
 {
     for (; from < to; from++) {
-        struct iw_wakes w = {0};
+        struct iw_cq_wakes w = {0};
         assert_true(iw_cq_add(cq, &(struct iw_cqe){.wc.wr_id = from}, &w));
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
+#include "env/eventfd.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  */
 #include "observe/pcap.h"
 
-#include "mem/guard.h"
+#include "env/guard.h"
 #include "wire/pcapng.h"
 
 #include "vectors.h"

@@ -3,6 +3,7 @@
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
+#include "engine/engine.h"
 #include "env/fd.h"
 #include "env/log.h"
 #include "qp/link.h"

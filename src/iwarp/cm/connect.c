@@ -6,8 +6,10 @@
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
+#include "conn/stream_tcp.h"
 #include "conn/tx.h"
 #include "device/context.h"
+#include "engine/engine.h"
 #include "env/conf.h"
 #include "env/log.h"
 #include "env/pool.h"
@@ -152,7 +154,7 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     struct mpa_nego *nego = calloc(1, sizeof(*nego));
     if (!nego)
         return -ENOMEM;
-    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
+    int r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
     if (!r && !iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_CONNECTING)) {
         iw_qp_unreserve(qp, false);
         r = -EINVAL;

@@ -3,6 +3,7 @@
 
 #include "common/sys.h"
 #include "device/context.h"
+#include "engine/poller.h"
 #include "env/conf.h"
 #include "observe/pcap.h"
 #include "qp/link.h"
@@ -521,7 +522,8 @@ void iw_cm_end_heard(struct iw_cm *cm)
     closed(cm, true, 0);
 }
 
-void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news)
+/** Those of a life that the QP has left, as a thread may bring them late, are dropped. */
+static void on_news(struct iw_qp *qp, uint32_t life, unsigned news)
 {
     struct iw_cm *cm = cm_of(qp, &life);
     if (!cm)
@@ -587,7 +589,8 @@ static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)
     iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
 }
 
-void iw_cm_qp_leaves(struct iw_qp *qp)
+/** What was posted goes out (1 s), the endpoint drains on its own. */
+static void on_leave(struct iw_qp *qp)
 {
     struct iw_cm *cm;
     /* A handshake that is abandoned may link the QP all the same: then it leaves once more. */
@@ -599,10 +602,9 @@ void iw_cm_qp_leaves(struct iw_qp *qp)
         iw_cm_put(cm);
         sched_yield();
     }
-    /* A thread that came from the endpoint, or from a failed handshake, may still be inside. */
-    while (atomic_load(&qp->pins))
-        sched_yield();
 }
+
+const struct iw_qp_owner iw_cm_owner = {.news = on_news, .leave = on_leave};
 
 /* ---- the program's calls that are common to both sides ---- */
 

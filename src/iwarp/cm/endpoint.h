@@ -18,8 +18,9 @@
 #include "common/list.h"
 #include "common/lock.h"
 #include "conn/nego.h"
-#include "conn/stream.h"
-#include "engine/engine.h"
+#include "conn/stream_tcp.h"
+#include "engine/source.h"
+#include "engine/timer.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -181,17 +182,8 @@ void iw_cm_release(struct iw_cm *cm, bool reset);
 /** The connection is up: raises ESTABLISHED with the peer's private data and the agreed depths. */
 void iw_cm_established(struct iw_cm *cm);
 
-/**
- * News of a linked QP (enum iw_qp_news), in any order, with no lock held. Those of a life that it
- * has left, as a thread may bring them late, are dropped.
- */
-void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news);
-
-/**
- * The QP is going to be freed, or as new: what was posted goes out (1 s), the endpoint drains on
- * its own.
- */
-void iw_cm_qp_leaves(struct iw_qp *qp);
+/** Hears the news of linked QPs. */
+extern const struct iw_qp_owner iw_cm_owner;
 
 /** The connection, if it is one, ends here and now: its socket is of no use. */
 void iw_cm_lose(struct iw_cm *cm);

@@ -3,6 +3,7 @@
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
+#include "conn/stream_tcp.h"
 #include "device/context.h"
 #include "env/conf.h"
 #include "env/fd.h"
@@ -383,7 +384,7 @@ int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
     struct iw_qp *qp = iw_cm_param_qp(param);
     if (!qp)
         return -EINVAL;
-    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
+    int r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
     if (r)
         return r;
     r = begin_decision(cm, IW_CM_S_ACCEPTED);

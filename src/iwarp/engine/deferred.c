@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The stack of work that somebody has to do soon: lock-free, taken as a whole. */
-#include "engine/internal.h"
+#include "engine/deferred.h"
+
+#include "engine/engine.h"
+#include "engine/poller.h"
 
 #include <sched.h>
 
@@ -8,11 +11,6 @@ static struct {
     struct iw_dirty *_Atomic top;
     atomic_uint runs; /* threads that are at it */
 } dirty;
-
-bool iw_dirty_any(void)
-{
-    return atomic_load(&dirty.top) != NULL;
-}
 
 /** @return false if it is there already */
 static bool add(struct iw_dirty *d)
@@ -41,7 +39,7 @@ void iw_dirty_again(struct iw_dirty *d)
 
 bool iw_dirty_run(void)
 {
-    if (!iw_dirty_any())
+    if (!atomic_load(&dirty.top))
         return false;
     atomic_fetch_add(&dirty.runs, 1);
     struct iw_dirty *d = NULL;

@@ -8,9 +8,11 @@
  * user may have (max_user_watches): while there is none, the thread runs the source on a timer.
  * Locks: adopted.lock, then that of the slot.
  */
-#include "engine/internal.h"
+#include "engine/presence.h"
 
-#include "common/lock.h"
+#include "engine/engine.h"
+#include "engine/source.h"
+#include "engine/timer.h"
 
 #define AGAIN_MS 1
 
@@ -47,7 +49,7 @@ void iw_adopted_note(const struct iw_poller *p)
 static void again(struct iw_timer *t)
 {
     (void)t;
-    iw_source_run(atomic_load(&adopted.key), EPOLLIN | EPOLLOUT);
+    iw_source_run(atomic_load(&adopted.key), EPOLLIN | EPOLLOUT, 0);
     iw_adopted_put_back(NULL);
 }
 
@@ -79,7 +81,7 @@ void iw_adopted_look(void)
 void iw_adopted_run(uint32_t but)
 {
     /* Before the epoll set is looked at: there is what was put back. */
-    iw_source_run_but(atomic_load(&adopted.key), 0, but);
+    iw_source_run(atomic_load(&adopted.key), 0, but);
 }
 
 void iw_adopted_gone(uint64_t key)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
+#include "env/eventfd.h"
 
 #include "common/sys.h"
 #include "env/fd.h"

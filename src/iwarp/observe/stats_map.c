@@ -2,7 +2,7 @@
 #include "observe/stats_map.h"
 
 #include "common/sys.h"
-#include "device/context.h"
+#include "device/device.h"
 #include "env/conf.h"
 #include "env/log.h"
 #include "observe/stats_file.h"

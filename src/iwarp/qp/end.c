@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/end.h"
 
-#include "cm/endpoint.h"
 #include "common/usdt.h"
-#include "device/context.h"
+#include "device/async.h"
 #include "env/error_text.h"
 #include "env/pool.h"
 #include "qp/explain.h"
@@ -13,6 +12,8 @@
 #include "qp/rx_shared.h"
 #include "qp/tx_queue.h"
 #include "qp/tx_requests.h"
+#include "wire/opcode.h"
+#include "wire/terminate_text.h"
 #include "wire/text.h"
 
 #include <string.h>
@@ -192,7 +193,9 @@ static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
     struct iw_wakes w = {0};
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
-    iw_cm_news(qp, life, news);
+    const struct iw_qp_owner *owner = atomic_load(&qp->owner);
+    if (owner)
+        owner->news(qp, life, news);
     if (news & IW_QP_NEWS_DISCONNECTED) {
         lock_get(&qp->sq_lock);
         if (qp->life == life)
@@ -206,23 +209,17 @@ static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 
 void iw_wakes_fire(struct iw_wakes *w)
 {
-    for (int i = 0; i < 2 && (w->cq[0] || w->timed[0] || w->overrun[0]); i++) {
-        if (w->cq[i])
-            iw_channel_tell(w->cq[i]);
-        if (w->timed[i])
-            iw_cq_time(w->timed[i]);
-        if (w->overrun[i])
-            iw_cq_overrun(w->overrun[i]);
-    }
+    iw_cq_wake(&w->cqs);
     if (w->srq_limit) {
         struct ibv_async_event ev = {.element.srq = &w->srq_limit->pub,
                                      .event_type = IBV_EVENT_SRQ_LIMIT_REACHED};
-        iw_async_raise(iw_context(w->srq_limit->pub.context), &ev);
+        iw_async_raise(iw_context(w->srq_limit->pub.context), &ev,
+                       &w->srq_limit->async_events_read);
     }
     for (unsigned bits = w->async; bits; bits &= bits - 1) {
         struct ibv_async_event ev = {.element.qp = &w->qp->pub,
                                      .event_type = (enum ibv_event_type)__builtin_ctz(bits)};
-        iw_async_raise(iw_context(w->qp->pub.context), &ev);
+        iw_async_raise(iw_context(w->qp->pub.context), &ev, &w->qp->async_events_read);
     }
     if (w->cm)
         tell_cm(w->qp, w->life, w->cm);

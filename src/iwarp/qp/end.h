@@ -53,11 +53,6 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w);
 /** As iw_qp_settle(), for a caller with rx_lock held. */
 void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w);
 
-/** Raises CQ_ERR and has the users of the CQ fail; call with no lock held. */
-void iw_cq_overrun(struct iw_cq *cq);
-/** A new QP fails as well if one of its CQs was overrun while it was made. */
-void iw_cqs_check(struct iw_qp *qp);
-
 /** Gives all signals; call with no lock held. */
 void iw_wakes_fire(struct iw_wakes *w);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/link.h"
 
-#include "cm/endpoint.h"
 #include "common/sys.h"
 #include "common/usdt.h"
 #include "cq/visibility.h"
@@ -18,16 +17,19 @@
 #include "wire/fpdu.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
 
-int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout)
+int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *owner,
+                  uint8_t ack_timeout)
 {
     int r = -EINVAL;
     lock_get(&qp->sq_lock);
     if (!qp->error && !qp->was_linked && !qp->cm && qp->state <= IBV_QPS_RTR) {
         qp->cm = cm;
+        atomic_store(&qp->owner, owner);
         if (ack_timeout)
             qp->attr.timeout = ack_timeout;
         atomic_fetch_add(&qp->pins, 1); /* for the handshake */
@@ -35,6 +37,16 @@ int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout)
     }
     lock_put(&qp->sq_lock);
     return r;
+}
+
+void iw_qp_leave(struct iw_qp *qp)
+{
+    const struct iw_qp_owner *owner = atomic_load(&qp->owner);
+    if (owner)
+        owner->leave(qp);
+    /* A thread that came from the endpoint, or from a failed handshake, may still be inside. */
+    while (atomic_load(&qp->pins))
+        sched_yield();
 }
 
 void iw_qp_unreserve(struct iw_qp *qp, bool failed)

@@ -2,13 +2,13 @@
 /* The life of a QP, and the table of QP numbers. */
 #include "qp/qp.h"
 
-#include "cm/endpoint.h"
 #include "cq/counter.h"
 #include "device/context.h"
 #include "env/random.h"
 #include "mem/mw.h"
 #include "qp/end.h"
 #include "qp/link.h"
+#include "qp/overrun.h"
 #include "qp/rx_shared.h"
 #include "qp/rx_stream.h"
 #include "qp/tx_queue.h"
@@ -96,6 +96,19 @@ struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket)
         atomic_fetch_add(&qp->pins, 1);
     lock_put(&numbers.lock);
     return qp;
+}
+
+int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
+{
+    if (!ops || c->pub.context != qp->pub.context)
+        return EINVAL;
+    if (ops & ~(uint32_t)IW_COUNTER_OPS)
+        return ENOTSUP;
+    lock_get(&qp->sq_lock);
+    bool early = qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT;
+    int r = early ? iw_counter_attach(&qp->counters, c, ops) : EINVAL;
+    lock_put(&qp->sq_lock);
+    return r;
 }
 
 static bool overrun(const struct ibv_cq *cq)
@@ -210,6 +223,8 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
     list_init(&qp->rq_link);
     qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
+    qp->accessor.pd = pd->root;
+    qp->accessor.recv_pd = attr->srq ? iw_srq(attr->srq)->pd->root : pd->root;
     qp->dirty.run = iw_sq_run_dirty;
     iw_grace_init(&qp->grace);
     lock_init(&qp->build_lock);
@@ -239,7 +254,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
 
 void iw_qp_stop(struct iw_qp *qp)
 {
-    iw_cm_qp_leaves(qp);
+    iw_qp_leave(qp);
     number_give(qp);
     iw_rq_leave(qp);
     while (atomic_load(&qp->pins))
@@ -247,7 +262,7 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_grace_drop(&qp->grace);
     iw_dirty_wait(&qp->dirty);
     iw_rx_fini(qp);
-    iw_mw_leave_qp(qp);
+    iw_mw_leave(&qp->accessor);
     atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);
 }
 
@@ -258,6 +273,6 @@ void iw_qp_free(struct iw_qp *qp)
     if (qp->rq->srq)
         atomic_fetch_sub(&qp->rq->srq->users, 1);
     iw_stats_qp_release(qp->stats);
-    iw_qp_count_end(qp);
+    iw_counters_end(atomic_load_explicit(&qp->counters, memory_order_relaxed));
     release(qp);
 }

@@ -5,11 +5,11 @@
  */
 #include "qp/reset.h"
 
-#include "cm/endpoint.h"
 #include "mem/mw.h"
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/link.h"
+#include "qp/overrun.h"
 #include "qp/rx_early.h"
 #include "qp/tx_queue.h"
 
@@ -107,9 +107,9 @@ static void renew_state_locked(struct iw_qp *qp)
 
 void iw_qp_reset_end(struct iw_qp *qp)
 {
-    iw_cm_qp_leaves(qp);
+    iw_qp_leave(qp);
     iw_dirty_wait(&qp->dirty);
-    iw_mw_leave_qp(qp);
+    iw_mw_leave(&qp->accessor);
     lock_get(&qp->rx_lock);
     lock_get(&qp->sq_lock);
     if (qp->forgets) { /* else another thread has done it all */
