@@ -293,8 +293,7 @@ struct iw_qp {
     struct iwc_stream *stream;
     struct iw_source *source;
     struct iw_cm *cm;            /* gets the news; its reference is the CM's business */
-    bool disconnected;           /* the CM is told, by the thread that found out */
-    bool untold;                 /* which is on its way: nothing is flushed before */
+    bool untold;                 /* the CM is being told of the end: nothing is flushed before */
     enum iw_err error;           /* the first cause; IW_OK while all is well */
     bool flushed;                /* everything that was posted has been completed */
     bool forgets;                /* is being reset: what is left does not complete */
