@@ -5,6 +5,7 @@
  */
 #include "cm/endpoint.h"
 
+#include "common/addr.h"
 #include "common/sys.h"
 #include "conn/tx.h"
 #include "device/context.h"
@@ -58,11 +59,11 @@ static bool is_there(const struct iw_cm *cm)
 static int begin_tcp(struct iw_cm *cm)
 {
     const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
-    int r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+    int r = (int)sys_connect(cm->fd, dst, addr_len(dst));
     for (int i = 0; i < CONNECT_TRIES && r == -EADDRNOTAVAIL && cm->any_port; i++) {
         r = iw_cm_rebind(cm, true);
         if (!r)
-            r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+            r = (int)sys_connect(cm->fd, dst, addr_len(dst));
     }
     if (r && r != -EINPROGRESS)
         return r;
@@ -147,7 +148,7 @@ static void begin_again(struct iw_cm *cm)
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
 {
     struct iw_qp *qp = iw_cm_param_qp(param);
-    if (!qp || !iw_cm_addr_len(dst))
+    if (!qp || !addr_len(dst))
         return -EINVAL;
     struct mpa_nego *nego = calloc(1, sizeof(*nego));
     if (!nego)
@@ -168,7 +169,7 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     cm->pd_len = param->private_data_len;
     if (cm->pd_len)
         memcpy(cm->pd, param->private_data, cm->pd_len);
-    memcpy(&cm->dst, dst, iw_cm_addr_len(dst));
+    memcpy(&cm->dst, dst, addr_len(dst));
     iw_cm_get(cm);
     r = begin_tcp(cm);
     if (r > 0) /* Requests leave in the order in which the program asks for them */

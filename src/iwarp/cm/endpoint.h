@@ -290,7 +290,6 @@ void iw_cm_socket_connected(int fd);
 void iw_cm_socket_tos(int fd, uint8_t tos);
 /** A connected socket is as before connect() again, bound as it was. @return 0 or negative errno */
 int iw_cm_socket_again(int fd);
-socklen_t iw_cm_addr_len(const struct sockaddr *addr);
 /** Whether both ends of the connected socket are this host. */
 bool iw_cm_same_host(int fd);
 /**
