@@ -106,7 +106,7 @@ static int bind_locked(struct iw_cm *cm, const struct sockaddr *addr, bool afonl
     assert_held(&cm->lock);
     if (!len)
         return -EAFNOSUPPORT;
-    if (cm->state != IW_CM_S_IDLE)
+    if (!iw_cm_may_locked(cm, IW_CM_EV_BIND))
         return -EINVAL;
     memcpy(&local, addr, len);
     cm->afonly = afonly;
@@ -123,7 +123,7 @@ static int bind_locked(struct iw_cm *cm, const struct sockaddr *addr, bool afonl
         return r;
     }
     cm->fd = fd;
-    cm->state = IW_CM_S_BOUND;
+    iw_cm_take_locked(cm, IW_CM_EV_BIND);
     return 0;
 }
 
