@@ -51,14 +51,15 @@ static const struct {
     {"ASK_CLOSE", "ENDING ENDED CLOSING HEARD CLOSED REJECTED DEAD", "=", ""},
     {"DESTROY", "IDLE BOUND PEER_GONE", "DEAD", "RELEASE"},
     {"DESTROY", "LISTEN", "DEAD", "RELEASE DROP_CHILDREN"},
-    {"DESTROY", "CONNECTING REQUESTING RESTING WAIT_REPLY", "DEAD", "TELL_ABORTED RELEASE"},
+    {"DESTROY", "CONNECTING REQUESTING RESTING WAIT_REPLY", "DEAD",
+     "TELL_FAILED RELEASE ECONNABORTED"},
     {"DESTROY", "RETRY ABANDONED", "ABANDONED", ""},
     {"DESTROY", "WAIT_REQUEST", "DEAD", "RELEASE UNREF"},
     {"DESTROY", "DECISION", "REJECTED", "TURN_AWAY TURN_DOWN"},
     {"DESTROY", "ACCEPTED AGREED ESTABLISHED", "=", "ASK"},
     {"DESTROY", "ENDING ENDED CLOSING HEARD CLOSED REJECTED DEAD", "=", ""},
     {"FORKED", "CONNECTING REQUESTING RESTING WAIT_REPLY RETRY ABANDONED", "DEAD",
-     "TELL_ABORTED RELEASE"},
+     "TELL_FAILED RELEASE ECONNABORTED"},
     {"FORKED", "WAIT_REQUEST", "DEAD", "RELEASE UNREF"},
     {"FORKED", "DECISION", "PEER_GONE", "UNWATCH"},
     {"FORKED", "ACCEPTED AGREED ESTABLISHED", "=", "LOSE"},
@@ -71,9 +72,9 @@ static const struct {
     {"READY", "ENDING ENDED CLOSING HEARD CLOSED REJECTED", "=", "DRAIN"},
     {"HANG_UP", "DECISION", "PEER_GONE", "UNWATCH"},
     {"TIMER", "LISTEN", "=", "GO_ON"},
-    {"TIMER", "CONNECTING REQUESTING", "DEAD", "TELL_TIMEOUT RELEASE"},
+    {"TIMER", "CONNECTING REQUESTING", "DEAD", "TELL_FAILED RELEASE ETIMEDOUT"},
     {"TIMER", "RESTING", "RETRY", "CONNECT_AGAIN"},
-    {"TIMER", "WAIT_REPLY", "DEAD", "GIVE_UP TELL_TIMEOUT RELEASE"},
+    {"TIMER", "WAIT_REPLY", "DEAD", "GIVE_UP TELL_FAILED RELEASE ETIMEDOUT"},
     {"TIMER", "WAIT_REQUEST", "DEAD", "NO_REQUEST RELEASE UNREF"},
     {"TIMER", "ACCEPTED", "=", "BREAK"},
     {"TIMER", "AGREED ESTABLISHED", "=", "HOLD_OVER"},
@@ -83,11 +84,11 @@ static const struct {
     {"SENT", "REQUESTING", "WAIT_REPLY", ""},
     {"REFUSED", "CONNECTING REQUESTING", "RETRY", "PAUSE"},
     {"RESTED", "RETRY", "RESTING", ""},
-    {"RESTED", "ABANDONED", "DEAD", "TELL_ABORTED RELEASE"},
+    {"RESTED", "ABANDONED", "DEAD", "TELL_FAILED RELEASE ECONNABORTED"},
     {"AGAIN", "RETRY", "CONNECTING", ""},
-    {"AGAIN", "ABANDONED", "DEAD", "TELL_ABORTED RELEASE"},
+    {"AGAIN", "ABANDONED", "DEAD", "TELL_FAILED RELEASE ECONNABORTED"},
     {"FAILED", "CONNECTING REQUESTING WAIT_REPLY RETRY AGREED", "DEAD", "TELL_FAILED RELEASE"},
-    {"FAILED", "ABANDONED", "DEAD", "TELL_ABORTED RELEASE"},
+    {"FAILED", "ABANDONED", "DEAD", "TELL_FAILED RELEASE ECONNABORTED"},
     {"REPLY", "WAIT_REPLY", "AGREED", ""},
     {"DUMB", "WAIT_REPLY", "RETRY", "REVISION_1"},
     {"LINKED", "AGREED ENDING ENDED", "=", "TELL_UP"},
@@ -145,7 +146,9 @@ static void describe(char *out, size_t size, struct iw_cm_row row)
     for (size_t i = 0; i < ACTIONS; i++)
         if (row.actions & 1u << i)
             len += snprintf(out + len, size - (size_t)len, "%s ", action_names[i]);
-    if (row.actions)
+    if (row.status)
+        snprintf(out + len, size - (size_t)len, "%s", strerrorname_np(-row.status));
+    else if (row.actions)
         out[len - 1] = '\0';
 }
 
@@ -170,8 +173,7 @@ static unsigned count(unsigned bits)
     return (unsigned)__builtin_popcount(bits);
 }
 
-#define OUTCOMES                                                                                   \
-    (IW_CM_DO_TELL_UP | IW_CM_DO_TELL_FAILED | IW_CM_DO_TELL_TIMEOUT | IW_CM_DO_TELL_ABORTED)
+#define OUTCOMES (IW_CM_DO_TELL_UP | IW_CM_DO_TELL_FAILED)
 
 static void invariants(void **ctx)
 {
@@ -193,6 +195,8 @@ static void invariants(void **ctx)
             if (r.actions & OUTCOMES & ~IW_CM_DO_TELL_UP)
                 assert_int_equal(r.next, IW_CM_S_DEAD);
             assert_true(count(r.actions & (OUTCOMES | IW_CM_DO_TELL_END)) <= 1);
+            if (r.status)
+                assert_true(r.actions & IW_CM_DO_TELL_FAILED);
         }
     }
 }

@@ -73,9 +73,9 @@ static int begin_tcp(struct iw_cm *cm)
     return r ? r : there;
 }
 
-/** The attempt is over: raises the outcome. */
-static void tell(struct iw_cm *cm, int status)
+void iw_cm_tell_failed(struct iw_cm *cm)
 {
+    int status = cm->status;
     struct iw_qp *qp = cm->reserved;
     struct iw_cm_event ev = {.type = outcome(status), .status = status};
     /* Of another outcome another thread may still be at work on the negotiation. */
@@ -89,26 +89,11 @@ static void tell(struct iw_cm *cm, int status)
     iw_cm_raise(cm, &cm->outcome, &ev);
 }
 
-void iw_cm_tell_failed(struct iw_cm *cm)
-{
-    tell(cm, cm->status);
-}
-
-void iw_cm_tell_timeout(struct iw_cm *cm)
-{
-    tell(cm, -ETIMEDOUT);
-}
-
-void iw_cm_tell_aborted(struct iw_cm *cm)
-{
-    tell(cm, -ECONNABORTED);
-}
-
 static void fail(struct iw_cm *cm, int status)
 {
     lock_get(&cm->lock);
     struct iw_cm_row row = iw_cm_take_locked(cm, IW_CM_EV_FAILED);
-    if (row.kind == IW_CM_STEP)
+    if (row.kind == IW_CM_STEP && !row.status)
         cm->status = status;
     lock_put(&cm->lock);
     iw_cm_carry_out(cm, row);

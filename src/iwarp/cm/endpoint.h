@@ -101,7 +101,7 @@ struct iw_cm {
     /* active side, for further attempts */
     struct sockaddr_storage dst;
     bool retried;      /* with revision 1 */
-    int status;        /* that it failed with */
+    int status;        /* that they failed with */
     unsigned refusals; /* of TCP */
     uint8_t depth[2];  /* initiator_depth, responder_resources */
     uint8_t pd_len;

@@ -80,10 +80,8 @@
     X(TURN_DOWN, turn_down)   /* rejects without private data */                                   \
     X(UNWATCH, unwatch)                                                                            \
     X(GIVE_UP, give_up)         /* ends the negotiation */                                         \
-    X(TELL_FAILED, tell_failed) /* raises the outcome: the status of FAILED */                     \
-    X(TELL_TIMEOUT, tell_timeout)                                                                  \
-    X(TELL_ABORTED, tell_aborted)                                                                  \
-    X(TELL_UP, tell_up) /* raises ESTABLISHED, then TOLD */                                        \
+    X(TELL_FAILED, tell_failed) /* raises the outcome: the row's status, or that of FAILED */      \
+    X(TELL_UP, tell_up)         /* raises ESTABLISHED, then TOLD */                                \
     X(CLOSE_TIMER, close_timer)                                                                    \
     X(TELL_END, tell_end)   /* raises DISCONNECTED; HEARD follows */                               \
     X(ASK, ask)             /* closes the QP, if there is one, and notes it */                     \
@@ -136,6 +134,7 @@ struct iw_cm_row {
     unsigned actions; /* IW_CM_DO_* */
     enum iw_cm_kind kind;
     enum iw_cm_state next; /* the same state, unless it is a step elsewhere */
+    int status;            /* of an attempt that fails: a negative errno; 0: the caller's */
 };
 
 /** The table's row for this pair. */
