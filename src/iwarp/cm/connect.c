@@ -313,12 +313,13 @@ void iw_cm_read_reply(struct iw_cm *cm)
         used = mpa_nego_input(n, buf, (size_t)r);
     else if (r != -EAGAIN)
         mpa_nego_closed(n);
-    bool waits = n->state == MPA_NEGO_WAIT_REPLY;
-    enum iw_cm_ev ev = reply(cm);
-    struct iw_cm_row row = waits ? (struct iw_cm_row){0} : iw_cm_take_locked(cm, ev);
-    lock_put(&cm->lock);
-    if (waits)
+    if (n->state == MPA_NEGO_WAIT_REPLY) {
+        lock_put(&cm->lock);
         return;
+    }
+    enum iw_cm_ev ev = reply(cm);
+    struct iw_cm_row row = iw_cm_take_locked(cm, ev);
+    lock_put(&cm->lock);
     if (ev == IW_CM_EV_FAILED)
         cm->status = failed_status(cm);
     iw_cm_carry_out(cm, row);
