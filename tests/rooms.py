@@ -31,6 +31,9 @@ SHARED = {
     'iwarp/verbs/private.h': 'the names of verbs/private.names',
 }
 
+# What configure may have built instead of the other.
+INSTEAD = {'iwarp/env/random_kernel.c': 'iwarp/env/random.c'}
+
 
 def read(path):
     """The text of a source file without comments."""
@@ -84,6 +87,8 @@ class Sources:
         texts = {file: read(src / file) for file in self.room}
         self.includes = {file: set(included(file, texts)) for file in texts}
         self.objects = {file: built(build, file) for file in texts if file.endswith('.c')}
+        for other, file in INSTEAD.items():
+            self.objects[file] = self.objects.pop(other) or self.objects[file]
         self.home, self.uses = {}, {}
         for file, path in self.objects.items():
             defined, self.uses[file] = symbols(path) if path else (set(), set())

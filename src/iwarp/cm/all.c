@@ -85,20 +85,14 @@ static void forget_parent_locked(struct iw_cm *cm)
     pthread_cond_init(&cm->idle, NULL);
     cm->delivering = false;
     cm->reserved = NULL;
-    switch (cm->state) {
-    case IW_CM_S_IDLE:
-    case IW_CM_S_BOUND:
-        break;
-    case IW_CM_S_LISTEN:
+    if (cm->state == IW_CM_S_LISTEN) {
         any_listener = true;
         iw_timer_cancel(&cm->timer);
         iw_source_want(&cm->source, 0);
-        break;
-    default:
+    } else if (iw_cm_may_locked(cm, IW_CM_EV_FORKED)) {
         if (cm->fd >= 0)
             close_unnoticed(cm);
         choose(&lost, cm);
-        break;
     }
 }
 
@@ -115,23 +109,6 @@ void iw_cm_fork(enum fork_step step)
     lock_class_fork(&iw_cm_locks, step);
 }
 
-static void end(struct iw_cm *cm)
-{
-    switch (cm->state) {
-    case IW_CM_S_CONNECTING:
-    case IW_CM_S_WAIT_REPLY:
-    case IW_CM_S_WAIT_REQUEST:
-        iw_cm_abandon(cm);
-        break;
-    case IW_CM_S_DECISION:
-        iw_cm_decision_ready(cm, EPOLLHUP);
-        break;
-    default:
-        iw_cm_lose(cm);
-        break;
-    }
-}
-
 void iw_cm_resume(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
@@ -139,7 +116,7 @@ void iw_cm_resume(struct iw_cm *cm)
     lock_put(&cm->lock);
     if (!listens)
         return;
-    iw_cm_listen_resume(cm);
+    iw_cm_go_on(cm);
     int r = iw_engine_start();
     if (r)
         iw_log(IW_LOG_ERR, "a listener does not go on after fork(): %s", strerror(r));
@@ -193,7 +170,8 @@ void iw_cm_disown(void)
 {
     struct iw_cm *cm;
     while ((cm = take(&lost))) {
-        end(cm);
+        iw_cm_step(cm, IW_CM_EV_FORKED);
+        iw_cm_step(cm, IW_CM_EV_FORKED); /* once the QP has told of the end */
         iw_cm_put(cm);
     }
     if (any_listener)
@@ -214,14 +192,8 @@ void iw_cm_disconnect_all(void)
 static bool delivered_locked(struct iw_cm *cm)
 {
     assert_held(&cm->lock);
-    switch (cm->state) {
-    case IW_CM_S_ACCEPTED:
-    case IW_CM_S_ESTABLISHED:
-    case IW_CM_S_CLOSING:
-        return (!cm->qp || iw_qp_try_sent(cm->qp)) && iw_cm_delivered_locked(cm);
-    default:
-        return true;
-    }
+    return !iw_cm_answered(cm->state) ||
+           ((!cm->qp || iw_qp_try_sent(cm->qp)) && iw_cm_delivered_locked(cm));
 }
 
 /** Calls @p each with the lock of every endpoint held. @return whether all said yes, none was busy

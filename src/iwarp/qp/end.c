@@ -57,9 +57,8 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
         qp->term_queued = true;
     if (step.actions & IWC_CLOSE_SEND_FIN)
         stop_sending_locked(qp);
-    if (step.next != IWC_CLOSE_OPEN && step.next != IWC_CLOSE_FLUSHING && !qp->disconnected) {
+    if (step.actions & IWC_CLOSE_FAIL) {
         note_locked(qp, IW_ERR_LLP_CLOSED, w);
-        qp->disconnected = true;
         qp->untold = qp->cm;
         w->cm |= IW_QP_NEWS_DISCONNECTED;
     }
@@ -97,7 +96,7 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     }
     iw_qp_stop_reading_locked(qp);
-    if (qp->close == IWC_CLOSE_PEER_FIN || qp->close == IWC_CLOSE_CLOSED)
+    if (!iwc_close_may(qp->close, IWC_CLOSE_EV_FIN))
         return;
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
     iw_qp_transmit_locked(qp, w);
@@ -117,8 +116,7 @@ void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
 
 void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    if (qp->close == IWC_CLOSE_FLUSHING || qp->close == IWC_CLOSE_TERM ||
-        qp->close == IWC_CLOSE_PEER_FIN)
+    if (iwc_close_may(qp->close, IWC_CLOSE_EV_SENT))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_SENT, w);
 }
 
@@ -149,7 +147,7 @@ void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
     iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
     iw_request_blame_locked(qp, &t);
     note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->wakes);
-    if (qp->close != IWC_CLOSE_CLOSED)
+    if (iwc_close_may(qp->close, IWC_CLOSE_EV_PEER_TERM))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->wakes);
     lock_put(&qp->sq_lock);
 }

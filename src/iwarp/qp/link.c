@@ -206,7 +206,7 @@ void iw_qp_expired(struct iw_qp *qp, unsigned awaits)
     lock_get(&qp->sq_lock);
     if (fin)
         iw_qp_fin_locked(qp, unused, &w);
-    if (qp->close != IWC_CLOSE_OPEN)
+    if (iwc_close_may(qp->close, IWC_CLOSE_EV_EXPIRED))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_EXPIRED, &w);
     lock_put(&qp->sq_lock);
     iw_qp_settle_rx_locked(qp, &w);
@@ -252,7 +252,7 @@ bool iw_qp_was_linked(struct iw_qp *qp)
 bool iw_qp_closed_enough(struct iw_qp *qp)
 {
     lock_get(&qp->sq_lock);
-    bool busy = qp->linked && (qp->close == IWC_CLOSE_FLUSHING || qp->close == IWC_CLOSE_TERM);
+    bool busy = qp->linked && iwc_close_sends(qp->close);
     lock_put(&qp->sq_lock);
     return !busy;
 }
@@ -269,7 +269,7 @@ bool iw_qp_try_sent(struct iw_qp *qp)
 {
     if (!lock_try(&qp->sq_lock))
         return false;
-    bool sent = !qp->linked || qp->close == IWC_CLOSE_DRAIN || qp->close == IWC_CLOSE_CLOSED;
+    bool sent = !qp->linked || iwc_close_sent(qp->close);
     lock_put(&qp->sq_lock);
     return sent;
 }

@@ -306,7 +306,6 @@ struct iw_qp {
     struct iw_source *source;
     struct iw_cm *cm;                        /* gets the news; its reference is the CM's business */
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
-    bool disconnected;                       /* the CM is told, by the thread that found out */
     bool untold;                             /* which is on its way: nothing is flushed before */
     enum iw_err error;                       /* the first cause; IW_OK while all is well */
     bool flushed;                            /* everything that was posted has been completed */

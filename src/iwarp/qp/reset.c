@@ -95,7 +95,7 @@ static void renew_state_locked(struct iw_qp *qp)
     qp->attr = (struct ibv_qp_attr){0};
     qp->close = IWC_CLOSE_OPEN;
     qp->same_host = qp->ext = qp->was_linked = false;
-    qp->disconnected = qp->untold = qp->flushed = qp->forgets = false;
+    qp->untold = qp->flushed = qp->forgets = false;
     qp->explained_error = IW_OK;
     memset(qp->explanation, 0, sizeof(qp->explanation));
     atomic_store(&qp->explained, false);
