@@ -31,8 +31,8 @@ static int setup(void **state)
     mr = iw_mr_reg(pd, memory, sizeof(memory), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     mw = iw_mw_alloc(pd, IBV_MW_TYPE_1);
     binder.pd = pd;
-    lock_init(&binder.sq_lock);
-    lock_init(&binder.rx_lock);
+    lock_init(&binder.tx.lock);
+    lock_init(&binder.rx.lock);
     return mr && mw ? 0 : -1;
 }
 
@@ -58,11 +58,11 @@ static enum iw_err bind(unsigned key)
                  .length = PART,
                  .lkey = mr->pub.lkey,
                  .access = key % 2 ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE}};
-    lock_get(&binder.sq_lock);
+    lock_get(&binder.tx.lock);
     bool was_bound, before = mw->memory;
     enum iw_err err = iw_mw_bind_locked(&binder, &e, &was_bound);
     assert_int_equal(was_bound, before);
-    lock_put(&binder.sq_lock);
+    lock_put(&binder.tx.lock);
     return err;
 }
 
@@ -110,12 +110,12 @@ static void one_pin_a_window(void **state)
     struct iw_mw *second = iw_mw_alloc(pd, IBV_MW_TYPE_2);
     struct iw_sqe e = {.rkey = second->pub.rkey, .bind = {.length = 1, .lkey = mr->pub.lkey}};
     bool was_bound = true;
-    lock_get(&binder.sq_lock);
+    lock_get(&binder.tx.lock);
     assert_int_equal(iw_mw_bind_locked(&binder, &e, &was_bound), IW_OK);
     assert_false(was_bound);
     assert_int_equal(iw_mw_bind_locked(&binder, &e, &was_bound),
                      IW_ERR_LOCAL_MW_BIND); /* not free */
-    lock_put(&binder.sq_lock);
+    lock_put(&binder.tx.lock);
     assert_int_equal(atomic_load(&mr->region->windows), 2);
     iw_mw_leave_qp(&binder);
     assert_int_equal(atomic_load(&mr->region->windows), 1);

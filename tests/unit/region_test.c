@@ -32,8 +32,8 @@ static int setup(void **state)
     own_qp.rq = &own_qp.own_rq;
     other_qp.rq = &other_qp.own_rq;
     for (int i = 0; i < 2; i++) {
-        lock_init(i ? &own_qp.rx_lock : &other_qp.rx_lock);
-        lock_init(i ? &own_qp.sq_lock : &other_qp.sq_lock);
+        lock_init(i ? &own_qp.rx.lock : &other_qp.rx.lock);
+        lock_init(i ? &own_qp.tx.lock : &other_qp.tx.lock);
     }
     return pd && other ? 0 : -1;
 }
@@ -293,7 +293,7 @@ static void explain(void **state)
 static void the_longest_explanation_fits(void **state)
 {
     struct iw_region r;
-    char text[sizeof(((struct iw_qp *)NULL)->explanation)];
+    char text[sizeof(((struct iw_qp *)NULL)->end.explanation)];
     (void)state;
     publish(&r, UINT64_MAX - 15, 16, ALL);
     atomic_store(&r.windows, IW_REGION_DEAD);
@@ -306,19 +306,19 @@ static void the_longest_explanation_fits(void **state)
 
 static enum iw_err local_invalidate(uint32_t stag, struct iw_qp *qp)
 {
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     enum iw_err err = iw_region_invalidate_locked(qp, stag);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     return err;
 }
 
 static enum iw_err invalidate_by_peer(uint32_t stag, struct iw_qp *qp)
 {
-    lock_get(&qp->rx_lock);
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->rx.lock);
+    lock_get(&qp->tx.lock);
     enum iw_err err = iw_region_invalidate_by_peer_locked(qp, stag);
-    lock_put(&qp->sq_lock);
-    lock_put(&qp->rx_lock);
+    lock_put(&qp->tx.lock);
+    lock_put(&qp->rx.lock);
     return err;
 }
 

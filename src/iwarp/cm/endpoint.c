@@ -477,11 +477,11 @@ void iw_cm_wait_first(struct iw_cm *cm)
  */
 static struct iw_cm *cm_of(struct iw_qp *qp, const uint32_t *life)
 {
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     struct iw_cm *cm = !life || *life == qp->life ? qp->cm : NULL;
     if (cm)
         iw_cm_get(cm);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     return cm;
 }
 
@@ -529,14 +529,14 @@ void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news)
     if ((news & IW_QP_NEWS_READY) && !atomic_exchange(&cm->released, true)) {
         iw_timer_cancel(&cm->timer);
         if (iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED)) {
-            cm->nego->result.peer_qpn = qp->peer_qpn;
+            cm->nego->result.peer_qpn = qp->rx.peer_qpn;
             iw_cm_established(cm);
         }
     }
     if (news & IW_QP_NEWS_FIN_HELD) {
         if (!atomic_exchange(&cm->released, true))
             iw_qp_release(qp); /* the timer was that of the hold */
-        atomic_store(&cm->awaits, atomic_load(&qp->awaits));
+        atomic_store(&cm->awaits, atomic_load(&qp->rx.awaits));
         set_close_timer(cm);
     }
     if (news & IW_QP_NEWS_SENDS)
@@ -578,7 +578,7 @@ static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)
 {
     iw_qp_close(qp, false);
     if (!wait_sent(qp))
-        iw_qp_expired(qp, atomic_load(&qp->awaits));
+        iw_qp_expired(qp, atomic_load(&qp->rx.awaits));
     if (take_qp(cm)) {
         iw_qp_unlink(qp);
         unpin(qp);

@@ -46,8 +46,8 @@ int iw_counter_destroy(struct iw_counter *c)
 static int attach_locked(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
 {
     struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_relaxed);
-    assert_held(&qp->sq_lock);
-    if (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT)
+    assert_held(&qp->tx.lock);
+    if (qp->tx.state != IBV_QPS_RESET && qp->tx.state != IBV_QPS_INIT)
         return EINVAL;
     for (size_t i = 0; set && i < KINDS; i++)
         if ((ops & 1u << i) && atomic_load_explicit(&set->of[i], memory_order_relaxed))
@@ -69,9 +69,9 @@ int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
         return EINVAL;
     if (ops & ~(uint32_t)IW_COUNTER_OPS)
         return ENOTSUP;
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     int r = attach_locked(qp, c, ops);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     return r;
 }
 

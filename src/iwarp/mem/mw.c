@@ -142,7 +142,7 @@ static enum iw_err bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *w
 
 enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     *was_bound = false;
     lock_get(&qp->pd->grants);
     enum iw_err err = bind_locked(qp, e, was_bound);

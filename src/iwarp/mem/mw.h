@@ -7,7 +7,7 @@
  * While it is bound it pins the memory region below it (iw_region_pin), which can then neither be
  * deregistered nor reregistered nor invalidated.
  *
- * Binding happens when the work request reaches the head of the send queue, under the QP's sq_lock
+ * Binding happens when the work request reaches the head of the send queue, under the QP's tx.lock
  * and pd->grants; the window and the memory region are looked up by their keys there and then, so
  * that a work request never keeps an object alive. iw_region_check() reads the binding without a
  * lock: a change is seen as a whole or as an STag that is not valid. What was bound before may be
@@ -42,14 +42,14 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type);
 void iw_mw_dealloc(struct iw_mw *mw);
 
 /**
- * Whether a bind of a window of @p type may be posted. sq_lock.
+ * Whether a bind of a window of @p type may be posted. tx.lock.
  * @return 0; EINVAL (another type, a key of another index, no memory region or length for type 2,
  *         access flags), EPERM (domains differ)
  */
 int iw_mw_check_wr(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type);
 
 /**
- * Carries a bind out. sq_lock.
+ * Carries a bind out. tx.lock.
  * @param was_bound  [out] copies through the window may still go where it was bound before
  * @return IW_OK, or LOCAL_MW_BIND, and then nothing has changed
  */

@@ -233,14 +233,14 @@ static enum iw_err invalidate(struct iw_qp *qp, uint32_t stag, bool windows_only
 
 enum iw_err iw_region_invalidate_locked(struct iw_qp *qp, uint32_t stag)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     return invalidate(qp, stag, false);
 }
 
 enum iw_err iw_region_invalidate_by_peer_locked(struct iw_qp *qp, uint32_t stag)
 {
-    assert_held(&qp->rx_lock);
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->rx.lock);
+    assert_held(&qp->tx.lock);
     return invalidate(qp, stag, true);
 }
 

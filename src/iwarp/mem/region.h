@@ -134,7 +134,7 @@ void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp
 
 /**
  * Invalidates @p stag for a work request: a memory region without a window bound to it, or a window
- * as iw_mw_invalidate_locked() says. sq_lock. Copies that run may go on until a grace period of the
+ * as iw_mw_invalidate_locked() says. tx.lock. Copies that run may go on until a grace period of the
  * QP's domain has passed.
  * @return IW_OK, INVALIDATE, INVALIDATE_STREAM
  */
@@ -142,7 +142,7 @@ enum iw_err iw_region_invalidate_locked(struct iw_qp *qp, uint32_t stag);
 
 /**
  * The same for the receiver of a Send with Invalidate: windows only, as a memory region is not one
- * peer's, and others may use it. rx_lock and sq_lock: with both nobody copies through the window of
+ * peer's, and others may use it. rx.lock and tx.lock: with both nobody copies through the window of
  * this QP, and no grace period is due.
  */
 enum iw_err iw_region_invalidate_by_peer_locked(struct iw_qp *qp, uint32_t stag);

@@ -62,7 +62,8 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt);
 
 /**
  * The time limit of the close, or of a FIN behind held Sends, ran out.
- * @param awaits  qp->awaits when it began: of a FIN that has got more time since, it is no matter
+ * @param awaits  qp->rx.awaits when it began: of a FIN that has got more time since, it is no
+ * matter
  */
 void iw_qp_expired(struct iw_qp *qp, unsigned awaits);
 
@@ -93,7 +94,7 @@ bool iw_qp_try_sent(struct iw_qp *qp);
 /** Forgets the stream and the CM. The source must be gone: no pass is inside the QP. */
 void iw_qp_unlink(struct iw_qp *qp);
 
-/* ---- sq_lock held ---- */
+/* ---- tx.lock held ---- */
 
 /** Sends what can be sent now. */
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w);

@@ -14,9 +14,9 @@
 static void fail(struct iw_qp *qp)
 {
     struct iw_wakes w = {0};
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     iw_qp_fail_locked(qp, IW_ERR_CQ_OVERRUN, NULL, 0, &w);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     iw_qp_settle(qp, &w);
     iw_wakes_fire(&w);
 }

@@ -27,7 +27,7 @@ static struct {
 } numbers = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
 
 static struct lock_class rx_locks = LOCK_CLASS(rx_locks);
-static struct lock_class sq_locks = LOCK_CLASS(sq_locks);
+static struct lock_class tx_locks = LOCK_CLASS(tx_locks);
 
 static struct iw_qp **find_locked(uint32_t qpn)
 {
@@ -87,7 +87,7 @@ struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket)
     lock_get(&numbers.lock);
     for (; *bucket < BUCKETS; ++*bucket) {
         qp = numbers.bucket[*bucket];
-        while (qp && (!uses(qp, cq) || atomic_load(&qp->over)))
+        while (qp && (!uses(qp, cq) || atomic_load(&qp->end.over)))
             qp = qp->hash_next;
         if (qp)
             break;
@@ -130,14 +130,14 @@ static void cq_use(struct iw_cq *cq, int by)
 
 static void release(struct iw_qp *qp)
 {
-    iw_sq_fini(&qp->sq);
+    iw_sq_fini(&qp->tx.sq);
     iw_rq_fini(&qp->own_rq);
-    free(qp->irq);
-    free(qp->orq);
+    free(qp->tx.irq);
+    free(qp->tx.orq);
     free(qp->builder);
     lock_fini(&qp->build_lock);
-    lock_fini(&qp->sq_lock);
-    lock_fini(&qp->rx_lock);
+    lock_fini(&qp->tx.lock);
+    lock_fini(&qp->rx.lock);
     pthread_mutex_destroy(&qp->pub.mutex);
     pthread_cond_destroy(&qp->pub.cond);
     free(qp);
@@ -153,7 +153,7 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
-    q->state = qp->state = IBV_QPS_INIT;
+    q->state = qp->tx.state = IBV_QPS_INIT;
     q->qp_type = IBV_QPT_RC;
 }
 
@@ -169,7 +169,7 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
 static void forget_threads(struct iw_qp *qp)
 {
     atomic_store(&qp->pins, 0);
-    atomic_store(&qp->dirty.state, 0);
+    atomic_store(&qp->tx.dirty.state, 0);
     if (!qp->was_linked)
         qp->cm = NULL;
 }
@@ -178,7 +178,7 @@ void iw_qp_fork(enum fork_step step)
 {
     if (step == FORK_PREPARE) {
         lock_class_fork(&rx_locks, step);
-        lock_class_fork(&sq_locks, step);
+        lock_class_fork(&tx_locks, step);
         lock_get(&numbers.lock);
         return;
     }
@@ -187,7 +187,7 @@ void iw_qp_fork(enum fork_step step)
             for (struct iw_qp *qp = numbers.bucket[i]; qp; qp = qp->hash_next)
                 forget_threads(qp);
     lock_put(&numbers.lock);
-    lock_class_fork(&sq_locks, step);
+    lock_class_fork(&tx_locks, step);
     lock_class_fork(&rx_locks, step);
 }
 
@@ -210,14 +210,14 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
     list_init(&qp->rq_link);
     qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
-    qp->dirty.run = iw_sq_run_dirty;
-    iw_grace_init(&qp->grace);
+    qp->tx.dirty.run = iw_sq_run_dirty;
+    iw_grace_init(&qp->tx.grace);
     lock_init(&qp->build_lock);
-    lock_init_in(&qp->rx_lock, &rx_locks);
-    lock_init_in(&qp->sq_lock, &sq_locks);
+    lock_init_in(&qp->rx.lock, &rx_locks);
+    lock_init_in(&qp->tx.lock, &tx_locks);
     pthread_mutex_init(&qp->pub.mutex, NULL);
     pthread_cond_init(&qp->pub.cond, NULL);
-    r = iw_sq_init(&qp->sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,
+    r = iw_sq_init(&qp->tx.sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,
                    attr->sq_sig_all);
     int rr = iw_rq_init(&qp->own_rq, cap.max_recv_wr, cap.max_recv_sge);
     describe(qp, pd, attr);
@@ -244,8 +244,8 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_rq_leave(qp);
     while (atomic_load(&qp->pins))
         sched_yield();
-    iw_grace_drop(&qp->grace);
-    iw_dirty_wait(&qp->dirty);
+    iw_grace_drop(&qp->tx.grace);
+    iw_dirty_wait(&qp->tx.dirty);
     iw_rx_fini(qp);
     iw_mw_leave_qp(qp);
     atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);

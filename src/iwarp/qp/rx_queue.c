@@ -70,7 +70,7 @@ static bool is_next_locked(const struct iw_rq *rq, const struct iw_qp *qp)
 bool iw_rq_pop(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct iw_rq *rq = qp->rq;
-    struct iw_recv *out = &qp->recv;
+    struct iw_recv *out = &qp->rx.recv;
     lock_get(&rq->lock);
     bool any = is_next_locked(rq, qp);
     if (any) {
