@@ -10,6 +10,7 @@
 #include "qp/reset.h"
 #include "qp/rx_place.h"
 #include "qp/rx_shared.h"
+#include "qp/section.h"
 #include "qp/tx_queue.h"
 #include "qp/tx_requests.h"
 #include "wire/text.h"
@@ -187,16 +188,14 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 /** Tells the CM, and then flushes what waited for that. */
 static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
-    struct iw_wakes w = {0};
+    struct iw_wakes w;
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
     iw_cm_news(qp, life, news);
     if (news & IW_QP_NEWS_DISCONNECTED) {
-        lock_get(&qp->tx.lock);
+        iw_qp_enter(qp, &w);
         if (qp->life == life)
             qp->end.untold = false;
-        lock_put(&qp->tx.lock);
-        iw_qp_settle(qp, &w);
-        iw_wakes_fire(&w);
+        iw_qp_leave(qp, &w);
     }
     atomic_fetch_sub(&qp->pins, 1);
 }

@@ -12,6 +12,7 @@
 #include "qp/rx_early.h"
 #include "qp/rx_stall.h"
 #include "qp/rx_stream.h"
+#include "qp/section.h"
 #include "qp/tx_answers.h"
 #include "qp/tx_queue.h"
 #include "qp/tx_requests.h"
@@ -39,16 +40,14 @@ int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout)
 
 void iw_qp_unreserve(struct iw_qp *qp, bool failed)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->tx.lock);
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
     qp->cm = NULL;
     if (failed) {
         iw_qp_explain(qp, IW_ERR_LLP_CLOSED, "no connection came about");
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     }
-    lock_put(&qp->tx.lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    iw_qp_leave(qp, &w);
     atomic_fetch_sub(&qp->pins, 1);
 }
 
@@ -130,13 +129,11 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
 
 void iw_qp_release(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->tx.lock);
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
     qp->tx.hold = false;
     iw_qp_transmit_locked(qp, &w);
-    lock_put(&qp->tx.lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    iw_qp_leave(qp, &w);
 }
 
 /** Whether all that is cut is with TCP, and no message is cut in part. */
@@ -148,26 +145,24 @@ static bool between_messages_locked(const struct iw_qp_tx *tx)
 
 bool iw_qp_nudge(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
+    struct iw_wakes w;
     lock_get(&qp->rx.lock);
     bool silent = qp->rx.half.fpdus == 0;
     lock_put(&qp->rx.lock);
-    lock_get(&qp->tx.lock);
+    iw_qp_enter(qp, &w);
     bool open = qp->tx.linked && !qp->end.error && qp->end.close == IWC_CLOSE_OPEN;
     if (silent && open && qp->tx.half.sent_pos > 0 && between_messages_locked(&qp->tx)) {
         qp->tx.rtr = MPA_RTR_WRITE;
         iw_qp_transmit_locked(qp, &w);
     }
-    lock_put(&qp->tx.lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    iw_qp_leave(qp, &w);
     return silent;
 }
 
 void iw_qp_close(struct iw_qp *qp, bool abrupt)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->tx.lock);
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
     if (abrupt)
         iw_qp_fail_locked(qp, IW_ERR_RDMAP_LOCAL, NULL, 0, &w);
     else
@@ -175,15 +170,13 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt)
     if (qp->silent) /* a responder may close without having been spoken to */
         qp->tx.hold = false;
     iw_qp_transmit_locked(qp, &w);
-    lock_put(&qp->tx.lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    iw_qp_leave(qp, &w);
 }
 
 void iw_qp_expired(struct iw_qp *qp, unsigned awaits)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->rx.lock);
+    struct iw_wakes w;
+    iw_qp_enter_rx(qp, &w);
     uint32_t unused = (uint32_t)qp->rx.held_bytes + qp->rx.staged + qp->rx.stall.bytes;
     bool anew = atomic_load(&qp->rx.awaits) != awaits;
     bool fin = qp->fin_known && qp->rx.paused && !anew && !atomic_load(&qp->end.over);
@@ -197,9 +190,7 @@ void iw_qp_expired(struct iw_qp *qp, unsigned awaits)
     if (qp->end.close != IWC_CLOSE_OPEN)
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_EXPIRED, &w);
     lock_put(&qp->tx.lock);
-    iw_qp_settle_rx_locked(qp, &w);
-    lock_put(&qp->rx.lock);
-    iw_wakes_fire(&w);
+    iw_qp_leave_rx(qp, &w);
 }
 
 void iw_qp_stalled(struct iw_qp *qp)
@@ -219,14 +210,12 @@ void iw_qp_watched(struct iw_qp *qp, bool watched)
 
 void iw_qp_lose(struct iw_qp *qp, int error)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->rx.lock);
+    struct iw_wakes w;
+    iw_qp_enter_rx(qp, &w);
     lock_get(&qp->tx.lock);
     iw_qp_lost_locked(qp, error, &w);
     lock_put(&qp->tx.lock);
-    iw_qp_settle_rx_locked(qp, &w);
-    lock_put(&qp->rx.lock);
-    iw_wakes_fire(&w);
+    iw_qp_leave_rx(qp, &w);
 }
 
 bool iw_qp_was_linked(struct iw_qp *qp)
@@ -266,8 +255,8 @@ bool iw_qp_try_sent(struct iw_qp *qp)
 
 void iw_qp_unlink(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->rx.lock);
+    struct iw_wakes w;
+    iw_qp_enter_rx(qp, &w);
     lock_get(&qp->tx.lock);
     qp->tx.linked = qp->end.untold = false;
     iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
@@ -279,11 +268,9 @@ void iw_qp_unlink(struct iw_qp *qp)
     iw_pool_put(IW_POOL_BATCH, qp->tx.batch);
     qp->tx.batch = NULL;
     lock_put(&qp->tx.lock);
-    iw_qp_settle_rx_locked(qp, &w);
     iw_rx_fini(qp);
-    lock_put(&qp->rx.lock);
     w.cm = 0; /* the caller is the CM */
-    iw_wakes_fire(&w);
+    iw_qp_leave_rx(qp, &w);
 }
 
 /* ---- what epoll is asked for ---- */

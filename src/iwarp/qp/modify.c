@@ -7,6 +7,7 @@
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/reset.h"
+#include "qp/section.h"
 #include "qp/state.h"
 #include "qp/tx_queue.h"
 
@@ -152,11 +153,11 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, stru
 
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-    struct iw_wakes w = {0};
+    struct iw_wakes w;
     bool notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
     if (mask & ~ANY_ATTR)
         return EOPNOTSUPP;
-    lock_get(&qp->tx.lock);
+    iw_qp_enter(qp, &w);
     bool ok = values_ok(qp, attr, mask);
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->tx.state;
     bool past =
@@ -167,9 +168,7 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
     if (!r)
         keep_locked(qp, attr, mask);
     bool reset = qp->end.forgets;
-    lock_put(&qp->tx.lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    iw_qp_leave(qp, &w);
     if (reset)
         iw_qp_reset_end(qp);
     return r;

@@ -8,17 +8,16 @@
 #include "device/context.h"
 #include "env/log.h"
 #include "qp/end.h"
+#include "qp/section.h"
 
 #include <string.h>
 
 static void fail(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->tx.lock);
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
     iw_qp_fail_locked(qp, IW_ERR_CQ_OVERRUN, NULL, 0, &w);
-    lock_put(&qp->tx.lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    iw_qp_leave(qp, &w);
 }
 
 void iw_cq_fail_users(struct iw_dirty *failing)

@@ -7,6 +7,7 @@
 #include "qp/rx_early.h"
 #include "qp/rx_scatter.h"
 #include "qp/rx_stream.h"
+#include "qp/section.h"
 #include "wire/range.h"
 
 #include <errno.h>
@@ -150,11 +151,10 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
 
 static void flush_late(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->rx.lock);
+    struct iw_wakes w;
+    iw_qp_enter_rx(qp, &w);
     iw_recv_flush(qp, &w);
-    lock_put(&qp->rx.lock);
-    iw_wakes_fire(&w);
+    iw_qp_leave_rx(qp, &w);
 }
 
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)

@@ -13,6 +13,7 @@
 #include "qp/rx_place.h"
 #include "qp/rx_scatter.h"
 #include "qp/rx_stall.h"
+#include "qp/section.h"
 #include "qp/tx_answers.h"
 #include "qp/tx_cut.h"
 #include "qp/tx_quantum.h"
@@ -423,9 +424,7 @@ void iw_rx_leave(struct iw_qp *qp)
         iw_qp_transmit_locked(qp, &w);
         lock_put(&qp->tx.lock);
     }
-    iw_qp_settle_rx_locked(qp, &w);
-    lock_put(&qp->rx.lock);
-    iw_wakes_fire(&w);
+    iw_qp_leave_rx(qp, &w);
 }
 
 void iw_rx_look(struct iw_qp *qp)
@@ -449,15 +448,12 @@ void iw_rx_fini(struct iw_qp *qp)
 /** Sends what waited for TCP. @return whether bytes went out */
 static bool send_rest(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->tx.lock);
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
     uint64_t before = qp->tx.half.sent_pos;
     iw_qp_transmit_locked(qp, &w);
-    bool moved = qp->tx.half.sent_pos != before, settle = qp->end.error && !qp->end.flushed;
-    lock_put(&qp->tx.lock);
-    if (settle)
-        iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    bool moved = qp->tx.half.sent_pos != before;
+    iw_qp_leave(qp, &w);
     return moved;
 }
 

@@ -8,6 +8,7 @@
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/rx_stream.h"
+#include "qp/section.h"
 #include "qp/tx_cork.h"
 #include "qp/tx_quantum.h"
 
@@ -235,24 +236,21 @@ static bool is_others(struct iw_qp *qp)
 void iw_sq_run_dirty(struct iw_dirty *d)
 {
     struct iw_qp *qp = container_of(d, struct iw_qp, tx.dirty);
-    struct iw_wakes w = {0};
+    struct iw_wakes w;
     if (is_others(qp)) {
         iw_dirty_again(d);
         return;
     }
-    lock_get(&qp->tx.lock);
+    iw_qp_enter(qp, &w);
     bool polled = is_polled(qp), corked = polled && iw_cork_locked(qp, &w);
     qp->tx.cork.on &= polled;
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
     qp->tx.passes = passes(qp);
-    bool settle = qp->end.error && !qp->end.flushed;
-    lock_put(&qp->tx.lock);
+    bool failed = iw_qp_unlock(qp);
     if (corked)
-        iw_dirty_again(&qp->tx.dirty);
-    if (settle)
-        iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+        iw_dirty_again(d);
+    iw_qp_finish(qp, &w, failed);
 }
 
 /**
