@@ -389,12 +389,17 @@ struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket);
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
+enum iw_post {
+    IW_POST_EACH,  /* those before a bad one stay posted */
+    IW_POST_ALL,   /* all or none */
+    IW_POST_BIND_1 /* as EACH, but windows of type 1 are bound */
+};
+
 /** @return 0; EINVAL (state, opcode, flags, SGEs, window), EPERM (bind: domains), ENOMEM (full),
  * EOPNOTSUPP; *bad_wr is set then
  */
-int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-/** The same for the whole list, of which nothing is posted after an error. */
-int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr);
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+                 enum iw_post how);
 /** Binds a window of type 1 and gives @p mw its new rkey. @return as iw_post_send(), EPERM */
 int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind);
 /** @return 0; EINVAL (state, SGEs, a QP with an SRQ), ENOMEM (full); *bad_wr is set then */

@@ -203,50 +203,52 @@ bool iw_qp_waits_for_copies_locked(struct iw_qp *qp)
     return iw_sqe_is_local(e) && e->stage;
 }
 
+/** The message at sq.cut is cut: its immediate is next, or the next work request. */
+static inline void advance_locked(struct iw_qp_tx *tx, struct iw_sqe *e)
+{
+    assert_held(&tx->lock);
+    e->end_pos = tx->half.cut_pos;
+    if (e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage) {
+        e->stage = 1;
+        e->cut = 0;
+        e->begun = false;
+        return;
+    }
+    uint32_t i = tx->sq.cut++;
+    if (iw_sqe_is_request(e))
+        iw_request_sent_locked(tx, i);
+}
+
 /** Cuts the work request at sq.cut, or goes on with it. @return IW_OK, or why it cannot be sent */
 static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
 {
-    uint32_t i = qp->tx.sq.cut;
-    struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
+    struct iw_qp_tx *tx = &qp->tx;
+    struct iw_sqe *e = iw_sq_at(&tx->sq, tx->sq.cut);
     struct iovec iov[IW_MAX_SGE];
     uint8_t hdr[RDMAP_ATOMIC_REQUEST_HDR];
     struct iwc_msg m = {.cut = e->cut, .begun = e->begun};
-    bool immediate_follows = e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage;
+    const void *gone = NULL;
 
     *whole = true;
     if (iw_sqe_is_local(e))
         return cut_local_locked(qp);
-    enum iw_err err = describe_locked(qp, i, &m, iov, hdr);
+    enum iw_err err = describe_locked(qp, tx->sq.cut, &m, iov, hdr);
     if (err) {
         e->status = iw_err_info(err)->status;
         return err;
     }
-    if (!m.niov || (e->flags & IBV_SEND_INLINE)) {
-        *whole = iwc_tx_cut(&qp->tx.half, qp->tx.batch, &m);
-    } else {
-        const void *gone = iw_qp_cut_msg_locked(qp, &m, whole);
-        if (gone) {
-            e->cut = m.cut; /* nothing is cut twice */
-            e->begun = m.begun;
-            return gone_locked(qp, i, &m, gone);
-        }
-    }
-    if (m.opcode > RDMAP_TERMINATE)
-        qp->tx.sent_beyond |= (uint16_t)(1u << m.opcode);
-    e->cut = m.cut;
+    if (!m.niov || (e->flags & IBV_SEND_INLINE))
+        *whole = iwc_tx_cut(&tx->half, tx->batch, &m);
+    else
+        gone = iw_qp_cut_msg_locked(qp, &m, whole);
+    e->cut = m.cut; /* nothing is cut twice */
     e->begun = m.begun;
-    if (!*whole)
-        return IW_OK;
-    e->end_pos = qp->tx.half.cut_pos;
-    if (immediate_follows) {
-        e->stage = 1;
-        e->cut = 0;
-        e->begun = false;
-        return IW_OK;
-    }
-    qp->tx.sq.cut++;
-    if (iw_sqe_is_request(e))
-        iw_request_sent_locked(&qp->tx, i);
+    if (gone)
+        return gone_locked(qp, tx->sq.cut, &m, gone);
+    if (m.opcode > RDMAP_TERMINATE)
+        tx->sent_beyond |= (uint16_t)(1u << m.opcode);
+    if (*whole)
+        advance_locked(tx, e);
     return IW_OK;
 }
 

@@ -303,36 +303,26 @@ static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr
     return r;
 }
 
-enum how {
-    POST_EACH,  /* those before a bad one stay posted */
-    POST_ALL,   /* all or none */
-    POST_BIND_1 /* one bind of a window of type 1 */
-};
-
-static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum how how)
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+                 enum iw_post how)
 {
-    struct iw_wakes wakes = {0};
-    int r = 0;
+    struct iw_wakes w;
     bool later = false;
-
-    lock_get(&qp->tx.lock);
-    if (qp->tx.state < IBV_QPS_RTS)
-        r = EINVAL;
-    if (how == POST_ALL && !r)
+    iw_qp_enter(qp, &w);
+    int r = qp->tx.state < IBV_QPS_RTS ? EINVAL : 0;
+    if (how == IW_POST_ALL && !r)
         r = check_all_locked(qp, wr);
     for (; wr && !r; wr = r ? wr : wr->next)
-        r = push_locked(qp, wr, how == POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+        r = push_locked(qp, wr, how == IW_POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
     if (r)
         *bad_wr = wr;
     if (qp->end.flushed)
-        iw_sq_flush_locked(qp, &wakes);
+        iw_sq_flush_locked(qp, &w);
     else if (qp->tx.linked && may_wait_locked(qp))
         later = true;
     else
-        iw_qp_transmit_locked(qp, &wakes);
-    bool settle = qp->end.error && !qp->end.flushed, stream = qp->tx.cork.on;
-    bool look = look_due_locked(qp);
-    lock_put(&qp->tx.lock);
+        iw_qp_transmit_locked(qp, &w);
+    bool stream = qp->tx.cork.on, look = look_due_locked(qp), failed = iw_qp_unlock(qp);
 
     if (!later)
         iw_engine_sent();
@@ -340,25 +330,12 @@ static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **b
         iw_dirty_again(&qp->tx.dirty);
     else
         iw_dirty_push(&qp->tx.dirty);
-    if (settle)
-        iw_qp_settle(qp, &wakes);
-    iw_wakes_fire(&wakes);
+    iw_qp_finish(qp, &w, failed);
     if (look) {
         iw_rx_look(qp);
         atomic_fetch_sub(&qp->pins, 1);
     }
     return r;
-}
-
-int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
-{
-    return post(qp, wr, bad_wr, POST_EACH);
-}
-
-int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr)
-{
-    struct ibv_send_wr *bad_wr;
-    return post(qp, wr, &bad_wr, POST_ALL);
 }
 
 int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind)
@@ -371,7 +348,7 @@ int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *b
                                                 .rkey = ibv_inc_rkey(mw->pub.rkey),
                                                 .bind_info = bind->bind_info},
                                 };
-    int r = post(qp, &wr, &bad_wr, POST_BIND_1);
+    int r = iw_post_send(qp, &wr, &bad_wr, IW_POST_BIND_1);
     if (!r)
         mw->pub.rkey = wr.bind_mw.rkey;
     return r;

@@ -66,14 +66,6 @@ void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
         iw_qp_lost_locked(qp, 0, w);
 }
 
-/** The FPDU cannot be finished: no Terminate can follow either. */
-static void break_off_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
-{
-    release_batch_locked(&qp->tx);
-    iw_qp_fail_locked(qp, err, NULL, 0, w);
-    iw_qp_lost_locked(qp, 0, w);
-}
-
 /**
  * TCP is full. It has room long before it says so: pollers try again, for as long as it takes bytes
  * now and then.
@@ -91,93 +83,110 @@ static void leave_to_pollers_locked(struct iw_qp_tx *tx, bool moved)
         iw_dirty_again(&tx->dirty);
 }
 
-/**
- * Fills the batch, or makes sure of one that was @p kept, and hands it to TCP: in one section, as
- * it may point into the program's memory. Its turn (tx_taken.h) ends when what TCP took is
- * completed.
- * @param err  [out] why a work request cannot be sent; of a kept batch: then nothing is sent
- * @return as iwc_tx_send()
- */
-static int send_batch_locked(struct iw_qp *qp, bool kept, enum iw_err *err)
+/** How a batch fared. */
+enum fate {
+    MORE,   /* there may be another one */
+    DONE,   /* what can go now is with TCP */
+    WAITS,  /* as DONE, but a local work request waits for copies to end */
+    STOPS,  /* TCP is full, or lost */
+    BROKEN, /* so is the stream: all is done that has to be */
+};
+
+/** The FPDU cannot be finished: no Terminate can follow either. */
+static enum fate break_off_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
 {
-    int r = 0;
-    assert_held(&qp->tx.lock);
-    *err = IW_OK;
+    release_batch_locked(&qp->tx);
+    iw_qp_fail_locked(qp, err, NULL, 0, w);
+    iw_qp_lost_locked(qp, 0, w);
+    return BROKEN;
+}
+
+/** What is next when TCP has taken a batch of @p bytes. */
+static enum fate next_locked(struct iw_qp *qp, uint64_t bytes)
+{
+    struct iw_qp_tx *tx = &qp->tx;
+    assert_held(&tx->lock);
+    if (bytes) {
+        bool left = qp->end.term_queued || tx->sq.cut != tx->sq.tail || tx->irq_cut != tx->ird.tail;
+        return left ? MORE : DONE;
+    }
+    /* there were local operations at most */
+    if (!iw_qp_waits_for_copies_locked(qp))
+        return DONE;
+    return iw_grace_ask(&tx->grace, &tx->dirty) ? MORE : WAITS;
+}
+
+/**
+ * Fills the batch, or makes sure of the one that TCP had no room for, and hands it to TCP: in one
+ * section, as it may point into the program's memory. Its turn (tx_taken.h) ends when what TCP took
+ * is completed.
+ * @param r  [out] as iwc_tx_send(), unless BROKEN
+ */
+static enum fate send_batch_locked(struct iw_qp *qp, int *r, struct iw_wakes *w)
+{
+    struct iw_qp_tx *tx = &qp->tx;
+    uint64_t before = tx->half.sent_pos;
+    bool kept = tx->blocked;
+    enum iw_err err = IW_OK;
+    if (!kept)
+        check_mss_locked(qp);
     iw_copy_begin(qp->pd);
     if (!kept)
-        *err = iw_qp_fill_locked(qp);
-    else if (qp->tx.batch->gathered)
-        *err = iw_qp_revalidate_locked(qp);
-    if (!(kept && *err)) {
-        iw_sent_begin(&qp->sent);
-        r = iwc_tx_send(&qp->tx.half, qp->tx.batch, qp->stream);
+        err = iw_qp_fill_locked(qp);
+    else if (tx->batch->gathered)
+        err = iw_qp_revalidate_locked(qp);
+    if (kept && err) {
+        iw_copy_end();
+        return break_off_locked(qp, err, w);
     }
+    iw_sent_begin(&qp->sent);
+    *r = iwc_tx_send(&tx->half, tx->batch, qp->stream);
     iw_copy_end();
-    return r;
+    tx->blocked = *r == -EAGAIN;
+    iw_sq_retire_locked(qp, w);
+    iw_sent_end(&qp->sent);
+    iw_answer_retire_locked(tx);
+    if (*r == -EFAULT)
+        return break_off_locked(qp, iw_qp_gone_locked(qp), w);
+    if (err)
+        iw_qp_fail_locked(qp, err, NULL, 0, w);
+    return *r ? STOPS : next_locked(qp, tx->half.sent_pos - before);
 }
 
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    assert_held(&qp->tx.lock);
-    if (!qp->tx.linked || qp->tx.hold)
+    struct iw_qp_tx *tx = &qp->tx;
+    assert_held(&tx->lock);
+    if (!tx->linked || tx->hold)
         return;
-    enum iw_err err = IW_OK;
-    bool kept = qp->tx.blocked, more = false, waits = false;
-    uint64_t before = qp->tx.half.sent_pos;
-    size_t turn = iw_turn_bytes_locked(&qp->tx);
-    int r = 0;
-    while (r == 0) {
-        if (qp->tx.half.sent_pos - before >= turn) {
-            more = true;
-            iw_dirty_again(&qp->tx.dirty);
-            break;
-        }
-        if (!iw_qp_batch_locked(&qp->tx, turn)) {
-            iw_dirty_push(&qp->tx.dirty);
+    uint64_t before = tx->half.sent_pos;
+    size_t turn = iw_turn_bytes_locked(tx);
+    enum fate fate;
+    int r;
+    do {
+        if (!iw_qp_batch_locked(tx, turn)) {
+            iw_dirty_push(&tx->dirty);
             return;
         }
-        if (!kept)
-            check_mss_locked(qp);
-        uint64_t sent = qp->tx.half.sent_pos;
-        r = send_batch_locked(qp, kept, &err);
-        if (kept && err) {
-            break_off_locked(qp, err, w);
+        fate = send_batch_locked(qp, &r, w);
+        if (fate == BROKEN)
             return;
-        }
-        kept = false;
-        iw_sq_retire_locked(qp, w);
-        iw_sent_end(&qp->sent);
-        if (r == 0 && qp->tx.half.sent_pos == sent) { /* there were local operations at most */
-            waits = iw_qp_waits_for_copies_locked(qp);
-            if (waits && iw_grace_ask(&qp->tx.grace, &qp->tx.dirty))
-                continue;
-            break;
-        }
-        iw_answer_retire_locked(&qp->tx);
-        if (r == -EFAULT) {
-            break_off_locked(qp, iw_qp_gone_locked(qp), w);
-            return;
-        }
-        if (err) {
-            iw_qp_fail_locked(qp, err, NULL, 0, w);
-            err = IW_OK;
-        }
-    }
-    if (err)
-        iw_qp_fail_locked(qp, err, NULL, 0, w);
-    qp->tx.unflushed = 0;
-    qp->tx.blocked = r == -EAGAIN;
-    if (qp->tx.blocked)
-        leave_to_pollers_locked(&qp->tx, qp->tx.half.sent_pos != before);
+    } while (fate == MORE && tx->half.sent_pos - before < turn);
+    bool moved = tx->half.sent_pos != before;
+    tx->unflushed = 0;
+    if (fate == MORE)
+        iw_dirty_again(&tx->dirty);
+    if (tx->blocked)
+        leave_to_pollers_locked(tx, moved);
     else
-        release_batch_locked(&qp->tx);
-    if (!qp->tx.watched && qp->tx.half.sent_pos != before) {
-        qp->tx.watched = true;
+        release_batch_locked(tx);
+    if (!tx->watched && moved) {
+        tx->watched = true;
         iw_qp_note_news(qp, IW_QP_NEWS_SENDS, w);
     }
-    if (r < 0 && r != -EAGAIN)
+    if (fate == STOPS && r != -EAGAIN)
         iw_qp_lost_locked(qp, r, w);
-    else if (!more && !waits && !qp->tx.blocked && !qp->end.term_queued)
+    else if (fate == DONE && !qp->end.term_queued)
         iw_qp_sent_locked(qp, w);
     iw_qp_want_locked(qp);
 }
