@@ -2,7 +2,7 @@
 /* fork(): what is done here for all of the library is told in process/atfork.h. */
 #include "cma.h"
 
-struct lock_class cma_ids = LOCK_CLASS(cma_ids);
+struct lock_class cma_ids = LOCK_CLASS(cma_ids, LOCK_CMA_ID);
 
 /* The parent may go on with its listeners: the child's rest until it asks for events. */
 static void rest_locked(struct cma_id *id)

@@ -31,8 +31,8 @@ static int setup(void **state)
     mr = iw_mr_reg(pd, memory, sizeof(memory), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     mw = iw_mw_alloc(pd, IBV_MW_TYPE_1);
     binder.pd = pd;
-    lock_init(&binder.tx.lock);
-    lock_init(&binder.rx.lock);
+    lock_init(&binder.tx.lock, LOCK_QP_TX);
+    lock_init(&binder.rx.lock, LOCK_QP_RX);
     return mr && mw ? 0 : -1;
 }
 

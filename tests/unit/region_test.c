@@ -32,8 +32,8 @@ static int setup(void **state)
     own_qp.rq = &own_qp.own_rq;
     other_qp.rq = &other_qp.own_rq;
     for (int i = 0; i < 2; i++) {
-        lock_init(i ? &own_qp.rx.lock : &other_qp.rx.lock);
-        lock_init(i ? &own_qp.tx.lock : &other_qp.tx.lock);
+        lock_init(i ? &own_qp.rx.lock : &other_qp.rx.lock, LOCK_QP_RX);
+        lock_init(i ? &own_qp.tx.lock : &other_qp.tx.lock, LOCK_QP_TX);
     }
     return pd && other ? 0 : -1;
 }

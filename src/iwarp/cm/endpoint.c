@@ -32,7 +32,7 @@
 
 /* ---- life ---- */
 
-struct lock_class iw_cm_locks = LOCK_CLASS(iw_cm_locks);
+struct lock_class iw_cm_locks = LOCK_CLASS(iw_cm_locks, LOCK_CM);
 
 struct iw_cm *iw_cm_new(void)
 {

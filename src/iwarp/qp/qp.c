@@ -24,10 +24,10 @@
 static struct {
     struct lock lock;
     struct iw_qp *bucket[BUCKETS];
-} numbers = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+} numbers = {.lock = LOCK(LOCK_NUMBERS)};
 
-static struct lock_class rx_locks = LOCK_CLASS(rx_locks);
-static struct lock_class tx_locks = LOCK_CLASS(tx_locks);
+static struct lock_class rx_locks = LOCK_CLASS(rx_locks, LOCK_QP_RX);
+static struct lock_class tx_locks = LOCK_CLASS(tx_locks, LOCK_QP_TX);
 
 static struct iw_qp **find_locked(uint32_t qpn)
 {
@@ -147,6 +147,7 @@ static void release(struct iw_qp *qp)
 static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     struct ibv_qp *q = &qp->pub;
+    qp->pd = pd->root;
     q->context = qp->pd->pub.context;
     q->qp_context = a->qp_context;
     q->pd = &pd->pub;
@@ -155,6 +156,37 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->srq = a->srq;
     q->state = qp->tx.state = IBV_QPS_INIT;
     q->qp_type = IBV_QPT_RC;
+}
+
+static struct ibv_qp_cap true_cap(const struct ibv_qp_init_attr *a)
+{
+    struct ibv_qp_cap cap = a->cap;
+    if (cap.max_inline_data < INLINE_MIN)
+        cap.max_inline_data = INLINE_MIN;
+    if (a->srq)
+        cap.max_recv_wr = cap.max_recv_sge = 0;
+    return cap;
+}
+
+/** Locks and queues. @return 0 or ENOMEM; release() is due after both */
+static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
+{
+    const struct ibv_qp_cap *cap = &qp->cap;
+    qp->send_cq = a->send_cq ? iw_cq(a->send_cq) : NULL;
+    qp->recv_cq = a->recv_cq ? iw_cq(a->recv_cq) : NULL;
+    list_init(&qp->rq_link);
+    qp->rq = a->srq ? &iw_srq(a->srq)->rq : &qp->own_rq;
+    qp->tx.dirty.run = iw_sq_run_dirty;
+    iw_grace_init(&qp->tx.grace);
+    lock_init(&qp->build_lock, LOCK_PROGRAM);
+    lock_init_in(&qp->rx.lock, &rx_locks);
+    lock_init_in(&qp->tx.lock, &tx_locks);
+    pthread_mutex_init(&qp->pub.mutex, NULL);
+    pthread_cond_init(&qp->pub.cond, NULL);
+    int r = iw_sq_init(&qp->tx.sq, cap->max_send_wr, cap->max_send_sge, cap->max_inline_data,
+                       a->sq_sig_all);
+    int rr = iw_rq_init(&qp->own_rq, cap->max_recv_wr, cap->max_recv_sge);
+    return r ? r : rr;
 }
 
 static void use(struct iw_qp *qp, struct iw_pd *pd)
@@ -199,33 +231,14 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
         errno = r ? r : ENOMEM;
         return NULL;
     }
-    struct ibv_qp_cap cap = attr->cap;
-    if (cap.max_inline_data < INLINE_MIN)
-        cap.max_inline_data = INLINE_MIN;
-    if (attr->srq)
-        cap.max_recv_wr = cap.max_recv_sge = 0;
-    qp->cap = cap;
-    qp->pd = pd->root;
-    qp->send_cq = attr->send_cq ? iw_cq(attr->send_cq) : NULL;
-    qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
-    list_init(&qp->rq_link);
-    qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
-    qp->tx.dirty.run = iw_sq_run_dirty;
-    iw_grace_init(&qp->tx.grace);
-    lock_init(&qp->build_lock);
-    lock_init_in(&qp->rx.lock, &rx_locks);
-    lock_init_in(&qp->tx.lock, &tx_locks);
-    pthread_mutex_init(&qp->pub.mutex, NULL);
-    pthread_cond_init(&qp->pub.cond, NULL);
-    r = iw_sq_init(&qp->tx.sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,
-                   attr->sq_sig_all);
-    int rr = iw_rq_init(&qp->own_rq, cap.max_recv_wr, cap.max_recv_sge);
+    qp->cap = true_cap(attr);
     describe(qp, pd, attr);
-    if (!r && !rr)
+    r = prepare(qp, attr);
+    if (!r)
         r = number_take(qp);
-    if (r || rr) {
+    if (r) {
         release(qp);
-        errno = r ? r : rr;
+        errno = r;
         return NULL;
     }
     use(qp, pd);
@@ -233,7 +246,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
                                  qp->recv_cq ? qp->recv_cq->stats : NULL);
     iw_stats_set(&qp->stats->state, IBV_QPS_INIT);
     iw_cqs_check(qp);
-    attr->cap = cap;
+    attr->cap = qp->cap;
     return qp;
 }
 

@@ -12,20 +12,10 @@
  * CQ, tx_quantum.c how much a QP sends at a stretch, tx_cork.c what waits for more, tx_taken.c what
  * has gone before what came.
  *
- * Locks, in the order in which they are taken (the whole project's order):
- *
- *     qp.build_lock   the extended view's work requests; held while the program builds them
- *     iw_cm.lock      a CM endpoint's state
- *     pd.lock         the windows of a protection domain
- *     qp.rx.lock      everything received: struct iw_qp_rx. Progress only tries it.
- *     qp.tx.lock      everything sent, and the end: struct iw_qp_tx, struct iw_qp_end
- *     rq.lock         the receive queue, or the SRQ
- *     cq.lock
- *     channel.lock, context.lock, engine.lock, pd.grants, those of observe/stats.c, mem/quiesce.c
- * and observe/pcap.c: leaves
- *
- * A function that takes a part of a QP, struct iw_qp_tx or iw_qp_rx, needs that part's lock and no
- * other; one that takes the QP needs what its contract says.
+ * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
+ * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
+ * iw_qp_tx or iw_qp_rx, needs that part's lock and no other; one that takes the QP needs what its
+ * contract says.
  *
  * Copies from and to registered memory are made in sections (mem/quiesce.h), each under one of the
  * QP's first two locks; in a section no lock is taken but that of observe/pcap.c. Nobody waits for

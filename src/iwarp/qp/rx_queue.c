@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct lock_class locks = LOCK_CLASS(locks);
+static struct lock_class locks = LOCK_CLASS(locks, LOCK_RQ);
 
 void iw_rq_fork(enum fork_step step)
 {
