@@ -50,13 +50,13 @@ static bool readable(struct fixture *f)
 static void raise_qp(struct fixture *f, int i, enum ibv_event_type type)
 {
     struct ibv_async_event e = {.element.qp = &f->qp[i].pub, .event_type = type};
-    iw_async_raise(&f->ctx, &e);
+    iw_async_raise(&f->ctx, &e, &f->qp[i].async_events_read);
 }
 
 static void raise_cq(struct fixture *f)
 {
     struct ibv_async_event e = {.element.cq = &f->cq.pub, .event_type = IBV_EVENT_CQ_ERR};
-    iw_async_raise(&f->ctx, &e);
+    iw_async_raise(&f->ctx, &e, &f->cq.async_events_read);
 }
 
 static void expect(struct fixture *f, enum ibv_event_type type, const void *element)
@@ -94,7 +94,7 @@ static void about_the_port(void **state)
 {
     struct fixture *f = *state;
     struct ibv_async_event e = {.element.port_num = 1, .event_type = IBV_EVENT_PORT_ACTIVE};
-    iw_async_raise(&f->ctx, &e);
+    iw_async_raise(&f->ctx, &e, NULL);
     assert_int_equal(iw_async_drop(&f->ctx, e.element.qp), 0);
     e = (struct ibv_async_event){0};
     assert_int_equal(iw_async_get(&f->ctx, &e), 0);

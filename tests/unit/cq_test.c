@@ -155,7 +155,7 @@ static void destroy_waits_for_acks(void **state)
     for (int i = 0; i < 2; i++) {
         iw_channel_raise(f->cq);
         assert_ptr_equal(iw_channel_take(f->ch), f->cq);
-        iw_async_raise(&f->ctx, &e);
+        iw_async_raise(&f->ctx, &e, &f->cq->async_events_read);
     }
     iw_channel_raise(f->cq); /* never read: nothing to wait for */
     assert_int_equal(iw_async_get(&f->ctx, &e), 0);

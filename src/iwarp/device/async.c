@@ -3,36 +3,11 @@
 #include "device/context.h"
 #include "engine/engine.h"
 #include "env/log.h"
-#include "qp/qp.h"
-#include "qp/rx_shared.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/** Where the object that the event is about counts events read; NULL if it is about no object. */
-static unsigned *reads_of(const struct ibv_async_event *event)
-{
-    switch (event->event_type) {
-    case IBV_EVENT_CQ_ERR:
-        return &iw_cq(event->element.cq)->async_events_read;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-        return &iw_qp(event->element.qp)->async_events_read;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-        return &iw_srq(event->element.srq)->async_events_read;
-    default:
-        return NULL;
-    }
-}
-
-void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event)
+void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event, unsigned *reads)
 {
     struct iw_async_event *e = malloc(sizeof(*e));
     if (!e) {
@@ -40,6 +15,7 @@ void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event)
         return;
     }
     e->event = *event;
+    e->reads = reads;
     lock_get(&ctx->lock);
     list_add_tail(&ctx->async, &e->link);
     iw_eventfd_raise(ctx->vctx.context.async_fd);
@@ -61,9 +37,8 @@ static bool take(struct iw_context *ctx, struct ibv_async_event *event)
     bool any = !list_empty(&ctx->async);
     if (any) {
         struct iw_async_event *e = container_of(ctx->async.next, struct iw_async_event, link);
-        unsigned *reads = reads_of(&e->event);
-        if (reads)
-            ++*reads;
+        if (e->reads)
+            ++*e->reads;
         *event = e->event;
         unqueue_locked(ctx, e);
     }
@@ -93,7 +68,7 @@ unsigned iw_async_drop(struct iw_context *ctx, const void *element)
     lock_get(&ctx->lock);
     list_for_each_safe (link, &ctx->async) {
         struct iw_async_event *e = container_of(link, struct iw_async_event, link);
-        if (reads_of(&e->event) && e->event.element.qp == element) {
+        if (e->reads && e->event.element.qp == element) {
             unqueue_locked(ctx, e);
             n++;
         }

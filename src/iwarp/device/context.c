@@ -23,11 +23,10 @@ static void look_at_port(struct iw_netwatch *w)
     ctx->port = iw_device_port_state(iw_device(ctx->vctx.context.device));
     if (before == IBV_PORT_NOP || before == ctx->port) /* NOP: the first look */
         return;
-    iw_async_raise(ctx, &(struct ibv_async_event){
-                            .element.port_num = 1,
-                            .event_type = ctx->port == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE
-                                                                       : IBV_EVENT_PORT_ERR,
-                        });
+    bool active = ctx->port == IBV_PORT_ACTIVE;
+    struct ibv_async_event ev = {.element.port_num = 1,
+                                 .event_type = active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR};
+    iw_async_raise(ctx, &ev, NULL);
 }
 
 struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct verbs_context *))

@@ -76,10 +76,11 @@ bool iw_device_has(const struct iw_device *dev, const struct ibv_gid_entry *addr
 struct ibv_device **iw_device_list(int *num);
 void iw_device_list_free(struct ibv_device **list);
 
-/** An asynchronous event that waits to be read; part of the object it is about. */
+/** An asynchronous event that waits to be read. */
 struct iw_async_event {
     struct list link;
     struct ibv_async_event event;
+    unsigned *reads; /* where the object that it is about counts events read; NULL: about none */
 };
 
 /** What ibv_open_device() gives. */
@@ -111,8 +112,11 @@ void iw_context_put(struct iw_context *ctx);
 /** What the module does about fork(); see process/atfork.h. */
 void iw_context_fork(enum fork_step step);
 
-/** Queues an event; allocates, so it is for rare things only. Call with no QP lock held. */
-void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event);
+/**
+ * Queues an event; allocates, so it is for rare things only. Call with no QP lock held.
+ * @param reads  see struct iw_async_event
+ */
+void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event, unsigned *reads);
 
 /**
  * Next event, waiting unless the descriptor is O_NONBLOCK; a cancellation point.

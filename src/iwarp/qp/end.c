@@ -213,12 +213,13 @@ void iw_wakes_fire(struct iw_wakes *w)
     if (w->srq_limit) {
         struct ibv_async_event ev = {.element.srq = &w->srq_limit->pub,
                                      .event_type = IBV_EVENT_SRQ_LIMIT_REACHED};
-        iw_async_raise(iw_context(w->srq_limit->pub.context), &ev);
+        iw_async_raise(iw_context(w->srq_limit->pub.context), &ev,
+                       &w->srq_limit->async_events_read);
     }
     for (unsigned bits = w->async; bits; bits &= bits - 1) {
         struct ibv_async_event ev = {.element.qp = &w->qp->pub,
                                      .event_type = (enum ibv_event_type)__builtin_ctz(bits)};
-        iw_async_raise(iw_context(w->qp->pub.context), &ev);
+        iw_async_raise(iw_context(w->qp->pub.context), &ev, &w->qp->async_events_read);
     }
     if (w->cm)
         tell_cm(w->qp, w->life, w->cm);

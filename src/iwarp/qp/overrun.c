@@ -42,7 +42,7 @@ static void push(struct iw_cq *cq)
 void iw_cq_overrun(struct iw_cq *cq)
 {
     struct ibv_async_event ev = {.element.cq = &cq->pub, .event_type = IBV_EVENT_CQ_ERR};
-    iw_async_raise(iw_context(cq->pub.context), &ev);
+    iw_async_raise(iw_context(cq->pub.context), &ev, &cq->async_events_read);
     push(cq);
 }
 
