@@ -89,53 +89,49 @@ static inline void lock_fini(struct lock *l)
 /* Of this thread; a library has one, whichever of its files it comes from. */
 __attribute__((weak, visibility("hidden"))) __thread bool lock_barred_;
 __attribute__((weak, visibility("hidden"))) __thread unsigned lock_held_[LOCK_RANKS];
-#endif
 
-#ifdef LOCK_OWNERS
+#define assert_held(l)      assert((l)->held &&pthread_equal((l)->owner, pthread_self()))
 #define assert_not_barred() assert(!lock_barred_)
-#else
-#define assert_not_barred() ((void)0)
-#endif
 
 /** From here on, until it is called with false, this thread takes no lock but leaves. */
 static inline void lock_bar(bool barred)
 {
-#ifdef LOCK_OWNERS
     assert(lock_barred_ != barred);
     lock_barred_ = barred;
-#else
-    (void)barred;
-#endif
 }
 
 /** Asserts that this thread holds no lock that comes after @p rank, or beside it. */
 static inline void assert_in_order(enum lock_rank rank)
 {
-#ifdef LOCK_OWNERS
     for (unsigned r = rank + (rank == LOCK_PROGRAM); r < LOCK_RANKS; r++)
         assert(!lock_held_[r]);
-#else
-    (void)rank;
-#endif
 }
 
 static inline void lock_mark_(struct lock *l, bool held)
 {
-#ifdef LOCK_OWNERS
     lock_held_[l->rank] += held ? 1 : -1u;
     l->held = held;
     l->owner = pthread_self();
+}
 #else
-    (void)l, (void)held;
+#define assert_held(l)        ((void)(l))
+#define assert_not_barred()   ((void)0)
+#define lock_bar(barred)      ((void)(barred))
+#define assert_in_order(rank) ((void)(rank))
+#define lock_mark_(l, held)   ((void)(l))
 #endif
+
+static inline void lock_take_(struct lock *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    lock_mark_(l, true);
 }
 
 /** For a lock under which nobody waits for anything: it may be taken while others are barred. */
 static inline void lock_get_leaf(struct lock *l)
 {
     assert_in_order(l->rank);
-    pthread_mutex_lock(&l->mutex);
-    lock_mark_(l, true);
+    lock_take_(l);
 }
 
 static inline void lock_get(struct lock *l)
@@ -195,21 +191,13 @@ static inline void lock_class_fork(struct lock_class *c, enum fork_step step)
     }
     list_for_each (link, &c->locks) {
         struct lock *l = container_of(link, struct lock, link);
-        if (step == FORK_PREPARE) { /* beside each other: no other thread takes two of them */
-            pthread_mutex_lock(&l->mutex);
-            lock_mark_(l, true);
-        } else {
+        if (step == FORK_PREPARE)
+            lock_take_(l); /* beside each other: no other thread takes two of them */
+        else
             lock_put(l);
-        }
     }
     if (step != FORK_PREPARE)
         pthread_mutex_unlock(&c->mutex);
 }
-
-#ifdef LOCK_OWNERS
-#define assert_held(l) assert((l)->held &&pthread_equal((l)->owner, pthread_self()))
-#else
-#define assert_held(l) ((void)(l))
-#endif
 
 #endif

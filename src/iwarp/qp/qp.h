@@ -53,6 +53,15 @@
 struct iw_cm;
 struct iw_mw;
 
+/** Places of a ring with free-running indices that holds @p n: a power of two. */
+static inline uint32_t iw_ring_places(uint32_t n)
+{
+    uint32_t places = 1;
+    while (places < n)
+        places *= 2;
+    return places;
+}
+
 /* ---- receive queue: a QP's own, or a shared one ---- */
 
 struct iw_rqe {

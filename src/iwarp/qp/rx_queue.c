@@ -14,9 +14,7 @@ void iw_rq_fork(enum fork_step step)
 
 int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
-    uint32_t size = 1;
-    while (size < max_wr)
-        size *= 2;
+    uint32_t size = iw_ring_places(max_wr);
     *rq = (struct iw_rq){.max_wr = max_wr, .max_sge = max_sge, .mask = size - 1};
     lock_init_in(&rq->lock, &locks);
     list_init(&rq->waiting);

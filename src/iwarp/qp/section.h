@@ -23,8 +23,7 @@ static inline void iw_qp_enter(struct iw_qp *qp, struct iw_wakes *w)
     lock_get(&qp->tx.lock);
 }
 
-/** The first half of iw_qp_leave(), for who has something to do in between. @return for the other
- */
+/** The first half of iw_qp_leave(), if something is to do in between. @return for the other */
 static inline bool iw_qp_unlock(struct iw_qp *qp)
 {
     bool failed = qp->end.error && !qp->end.flushed;

@@ -28,10 +28,7 @@ static enum iw_err source(struct iw_qp *qp, const struct rdmap_read_request *r, 
 /** Soft-iWARP takes a depth for the next power of two, so as many requests are let pass. */
 static uint32_t tolerated(uint32_t limit)
 {
-    uint32_t n = limit ? 1 : 0;
-    while (n < limit)
-        n *= 2;
-    return n;
+    return limit ? iw_ring_places(limit) : 0;
 }
 
 static bool is_full_locked(struct iw_qp *qp)

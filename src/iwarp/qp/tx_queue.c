@@ -51,9 +51,7 @@ static const struct verb {
 int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
                bool sig_all)
 {
-    uint32_t size = 1;
-    while (size < max_wr)
-        size *= 2;
+    uint32_t size = iw_ring_places(max_wr);
     *sq = (struct iw_sq){.max_wr = max_wr,
                          .max_sge = max_sge,
                          .max_inline = max_inline,

@@ -10,10 +10,7 @@
 
 void iw_depth_init(struct iw_depth *d, uint32_t limit)
 {
-    uint32_t size = 1;
-    while (size < limit + 1)
-        size *= 2;
-    *d = (struct iw_depth){.limit = limit, .mask = size - 1};
+    *d = (struct iw_depth){.limit = limit, .mask = iw_ring_places(limit + 1) - 1};
 }
 
 /** Whether the answer may be written where it is wanted. */
