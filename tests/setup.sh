@@ -14,10 +14,90 @@ die()
     exit 1
 }
 
+# os_release NAME: what it says there.
+os_release()
+{
+    (. /etc/os-release && echo "${!1-}") 2>/dev/null || true
+}
+
+# Whether packages can be installed here: Debian 12 or later, which has no number before its release.
+is_debian()
+{
+    local version
+    version=$(os_release VERSION_ID)
+    [ "$(os_release ID)" = debian ] && command -v apt-get >/dev/null &&
+        { [ -z "$version" ] || [ "${version%%.*}" -ge 12 ]; }
+}
+
+# purpose_of PACKAGE: what it is needed for, a command or <header>.
+purpose_of()
+{
+    case $1 in
+    autoconf) echo autoreconf ;;
+    binutils) echo readelf ;;
+    debhelper) echo dh ;;
+    dpkg-dev) echo dpkg-buildpackage ;;
+    gnuplot-nox) echo gnuplot ;;
+    ibverbs-utils) echo ibv_devinfo ;;
+    iproute2) echo ip ;;
+    libc6-dev) echo '<stdio.h>' ;;
+    libclang-rt-dev) echo '<sanitizer/asan_interface.h>' ;;
+    libcmocka-dev) echo '<cmocka.h>' ;;
+    libfabric-bin) echo fi_pingpong ;;
+    libibverbs-dev) echo '<infiniband/verbs.h>' ;;
+    libisal-dev) echo '<isa-l/crc.h>' ;;
+    librdmacm-dev) echo '<rdma/rdma_cma.h>' ;;
+    libssl-dev) echo '<openssl/evp.h>' ;;
+    libtool) echo libtoolize ;;
+    man-db) echo man ;;
+    perftest) echo ib_send_bw ;;
+    procps) echo ps ;;
+    rdmacm-utils) echo rping ;;
+    systemtap-sdt-dev) echo '<sys/sdt.h>' ;;
+    ucx-utils) echo ucx_perftest ;;
+    xz-utils) echo xz ;;
+    *) echo "$1" ;;
+    esac
+}
+
+# is_here WHAT: as purpose_of() says.
+is_here()
+{
+    case $1 in
+    '<'*) printf '#if !__has_include(%s)\n#error\n#endif\n' "$1" | ${CC:-gcc} -E -x c - ;;
+    *) command -v "$1" ;;
+    esac >/dev/null 2>&1
+}
+
+# list_packages NAME...: where they have other names, or come another way; ends if one is missing.
+list_packages()
+{
+    local package what missing=()
+    for package in "$@"; do
+        what=$(purpose_of "$package")
+        is_here "$what" || missing+=("$(printf '    %-28s %s' "$what" "$package")")
+    done
+    if [ ${#missing[@]} = 0 ]; then
+        step "All that is needed is installed"
+        return
+    fi
+    {
+        printf '%s: packages are installed for you on Debian 12 and later only.\n' \
+            "$(os_release PRETTY_NAME)"
+        echo "Missing here: a command or <header>, and the package that has it in Debian:"
+        printf '%s\n' "${missing[@]}"
+    } >&2
+    die "install these, and run it again"
+}
+
 # install_packages NAME...: those that are missing, with apt-get, as root.
 install_packages()
 {
     local package root=() missing=()
+    if ! is_debian; then
+        list_packages "$@"
+        return
+    fi
     for package in "$@"; do
         dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
             missing+=("$package")
@@ -27,7 +107,6 @@ install_packages()
         return
     fi
     step "Installing packages: ${missing[*]}"
-    command -v apt-get >/dev/null || die "no apt-get here: install these by hand: ${missing[*]}"
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null || die "run as root, or install these first: ${missing[*]}"
         root=(sudo)
@@ -55,6 +134,12 @@ build_in()
     fi
     step "Building in $dir"
     make -C "$dir" --no-print-directory -j"$(nproc)"
+}
+
+# Variables of the tests themselves, of which the doctor would tell: no libraries know them.
+no_test_variables()
+{
+    unset "${!ANYWARP_SIW@}" "${!ANYWARP_WALK@}" "${!ANYWARP_TEST@}"
 }
 
 # listening PORT: whether a TCP socket of this machine listens there.

@@ -422,7 +422,7 @@ int rdma_establish(struct rdma_cm_id *id);
 
 /**
  * Waits for connections in the background: a CONNECT_REQUEST each.
- * @param backlog  requests that may wait for rdma_get_cm_event(), more are refused; 0: the maximum
+ * @param backlog  requests that may be undecided, more are refused; 0: the maximum
  * @return errno EINVAL, EADDRINUSE
  */
 int rdma_listen(struct rdma_cm_id *id, int backlog);

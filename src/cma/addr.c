@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Addresses and routes of ids. */
 #include "cma.h"
-#include "common/sys.h"
 
 #include <stdlib.h>
 
-bool cma_afonly(const struct cma_id *id)
-{
-    if (id->afonly >= 0)
-        return id->afonly;
-    /* A fresh socket tells what net.ipv6.bindv6only says. */
-    int only = 0;
-    socklen_t len = sizeof only;
-    int fd = (int)sys_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    sys_getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len);
-    sys_close(fd);
-    return only;
-}
-
 int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 {
-    int r = cma_may(id, CMA_CALL_BIND);
-    if (r < 0)
-        return r;
+    int r;
     if (id->pub.ps == RDMA_PS_IPOIB || cma_addr_lacks_scope(addr))
         return -EINVAL;
     if (!cma_port_free(id, addr))
@@ -43,18 +25,12 @@ int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 
 int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 {
-    if (!pub)
-        return cma_no_handle();
-    if (!addr)
-        return cma_fail(EINVAL);
-    if (!cma_addr_len(addr))
-        return cma_fail(addr->sa_family == AF_IB ? EAFNOSUPPORT : EINVAL);
-    struct cma_id *id = cma_id(pub);
-
-    lock_get(&id->lock);
-    int r = cma_may(id, CMA_CALL_BIND);
-    if (r == 0 && !cma_addr_any(addr))
-        r = cma_device_get(id, addr);
+    if (pub && addr && addr->sa_family == AF_IB)
+        return cma_fail(EAFNOSUPPORT);
+    struct cma_id *id = addr && addr_len(addr) ? cma_enter(pub, CMA_CALL_BIND) : NULL;
+    if (!id)
+        return cma_refused(pub);
+    int r = cma_addr_any(addr) ? 0 : cma_device_get(id, addr);
     if (r == 0 && (r = cma_bind_locked(id, addr, false)) < 0)
         cma_device_put(id);
     if (r == 0) {
@@ -62,8 +38,7 @@ int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
         if (pub->verbs)
             cma_host_watch(id, &pub->route.addr.src_addr);
     }
-    lock_put(&id->lock);
-    return cma_result(r);
+    return cma_leave(id, r);
 }
 
 /* Where a resolution starts: the address bound, the one given, or the wildcard. */
@@ -91,7 +66,7 @@ static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
     if (!event)
         return -ENOMEM;
 
-    int status = cma_source((struct sockaddr *)&from, (struct sockaddr *)dst, &source);
+    int status = cma_route_source((struct sockaddr *)&from, (struct sockaddr *)dst, &source);
     /* Bound now, not when connecting: the program may ask for the port. */
     if (id->state == CMA_IDLE)
         r = cma_bind_locked(id, (struct sockaddr *)(status < 0 ? &from : &source), true);
@@ -116,30 +91,20 @@ int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_addr, struct 
                       int timeout_ms)
 {
     (void)timeout_ms; /* a look at the routing table does not wait */
-    if (!pub)
-        return cma_no_handle();
-    if (!dst_addr || !cma_addr_len(dst_addr) || (src_addr && !cma_addr_len(src_addr)))
-        return cma_fail(EINVAL);
-    struct cma_id *id = cma_id(pub);
-
-    lock_get(&id->lock);
-    int r = cma_may(id, CMA_CALL_RESOLVE_ADDR);
-    if (r == 0) {
-        /* Either argument may be a field of the id. */
-        struct sockaddr_storage src = {.ss_family = AF_UNSPEC};
-        if (src_addr)
-            cma_addr_copy(&src, src_addr);
-        cma_addr_copy(&pub->route.addr.dst_storage, dst_addr);
-        r = resolve_locked(id, &src);
-    }
-    return cma_complete_unlock(id, r);
+    bool usable = dst_addr && addr_len(dst_addr) && (!src_addr || addr_len(src_addr));
+    struct cma_id *id = usable ? cma_enter(pub, CMA_CALL_RESOLVE_ADDR) : NULL;
+    if (!id)
+        return cma_refused(pub);
+    /* Either argument may be a field of the id. */
+    struct sockaddr_storage src = {.ss_family = AF_UNSPEC};
+    if (src_addr)
+        cma_addr_copy(&src, src_addr);
+    cma_addr_copy(&pub->route.addr.dst_storage, dst_addr);
+    return cma_complete(id, resolve_locked(id, &src));
 }
 
 int cma_route_resolved_locked(struct cma_id *id)
 {
-    int r = cma_may(id, CMA_CALL_RESOLVE_ROUTE);
-    if (r < 0)
-        return r;
     struct cma_event *event = cma_event_create(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
     if (!event)
         return -ENOMEM;
@@ -150,15 +115,8 @@ int cma_route_resolved_locked(struct cma_id *id)
 
 int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 {
-    if (!pub)
-        return cma_no_handle();
-    if (timeout_ms == 0)
-        return cma_fail(EINVAL);
-    struct cma_id *id = cma_id(pub);
-
-    lock_get(&id->lock);
-    int r = cma_route_resolved_locked(id);
-    return cma_complete_unlock(id, r);
+    struct cma_id *id = timeout_ms ? cma_enter(pub, CMA_CALL_RESOLVE_ROUTE) : NULL;
+    return id ? cma_complete(id, cma_route_resolved_locked(id)) : cma_refused(pub);
 }
 
 __be16 rdma_get_src_port(struct rdma_cm_id *id)

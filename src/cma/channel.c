@@ -59,8 +59,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *pub)
     if (!pub)
         return;
     struct cma_channel *channel = cma_channel(pub);
-    struct list gone, *l;
-    list_init(&gone);
+    struct list gone = {&gone, &gone}, *l;
 
     lock_get(&cma_events);
     while (!list_empty(&channel->ids))
@@ -69,8 +68,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *pub)
         list_add_tail(&gone, l);
     lock_put(&cma_events);
 
-    while ((l = list_pop(&gone)))
-        cma_event_discard(container_of(l, struct cma_event, link));
+    cma_events_discard(&gone);
     iw_eventfd_close(pub->fd);
     channel_free(channel);
 }
@@ -84,100 +82,19 @@ void cma_channel_attach_locked(struct cma_id *id, struct cma_channel *channel)
     id->pub.channel = channel ? &channel->pub : NULL;
 }
 
-/* A child of fork() asks for events: its listeners go on. */
-static void resume_locked(struct cma_channel *channel)
+void cma_channel_attach(struct cma_id *id, struct rdma_event_channel *channel)
 {
-    assert_held(&cma_events);
-    channel->rests = false;
-    list_for_each (l, &channel->ids) {
-        struct cma_id *id = container_of(l, struct cma_id, link);
-        if (id->cm)
-            iw_cm_resume(id->cm);
-    }
-}
-
-static struct cma_event *take(struct cma_channel *channel)
-{
-    struct cma_event *event = NULL;
     lock_get(&cma_events);
-    if (channel->rests)
-        resume_locked(channel);
-    if (channel->pub.fd >= 0 && !list_empty(&channel->events)) {
-        event = container_of(channel->events.next, struct cma_event, link);
-        cma_event_unlink_locked(channel, event);
-        event->owner->taken++;
-        if (event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-            event->owner->waiting--;
-    }
+    cma_channel_attach_locked(id, cma_channel(channel));
     lock_put(&cma_events);
-    return event;
 }
 
-/* The next event that can be delivered, NULL if none waits. */
-static struct cma_event *take_deliverable(struct cma_channel *channel)
+int cma_channel_own(struct cma_id *id)
 {
-    struct cma_event *event;
-    int cancel;
-    /* Once taken an event must reach the program: no cancellation until then. */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    while ((event = take(channel)) && !cma_deliver(event))
-        rdma_ack_cm_event(&event->pub);
-    pthread_setcancelstate(cancel, NULL);
-    return event;
-}
-
-int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
-{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
     if (!channel)
-        return cma_no_handle();
-    if (!out)
-        return cma_fail(EINVAL);
-    for (;;) {
-        /* Also behind a spin: who has cancelled this thread may have freed what out is in. */
-        pthread_testcancel();
-        struct cma_event *event = take_deliverable(cma_channel(channel));
-        if (event) {
-            *out = &event->pub;
-            return 0;
-        }
-        int fd = __atomic_load_n(&channel->fd, __ATOMIC_RELAXED);
-        if (iw_eventfd_nonblocking(fd))
-            return cma_fail(EAGAIN);
-        int r = iw_cm_wait(fd);
-        /* A channel that is being destroyed has no descriptor any more: its getters sleep. */
-        bool destroyed = r == -EBADF && __atomic_load_n(&channel->fd, __ATOMIC_RELAXED) < 0;
-        if (r < 0 && !destroyed)
-            return cma_fail(-r);
-    }
-}
-
-int cma_complete_unlock(struct cma_id *id, int r)
-{
-    struct rdma_cm_id *pub = &id->pub;
-    bool sync = id->sync;
-    lock_put(&id->lock);
-    if (r < 0 || !sync)
-        return cma_result(r);
-    cma_drop_held_event(id);
-    if (rdma_get_cm_event(pub->channel, &pub->event)) {
-        pub->event = NULL;
-        return -1;
-    }
-    return cma_event_result(pub->event);
-}
-
-void cma_drop_held_event(struct cma_id *id)
-{
-    if (id->pub.event)
-        rdma_ack_cm_event(id->pub.event);
-    id->pub.event = NULL;
-}
-
-int cma_event_result(const struct rdma_cm_event *event)
-{
-    if (event->status == 0)
-        return 0;
-    if (event->event == RDMA_CM_EVENT_REJECTED)
-        return cma_fail(ECONNREFUSED);
-    return cma_fail(abs(event->status));
+        return -errno;
+    cma_channel_attach(id, channel);
+    id->sync = true;
+    return 0;
 }

@@ -17,6 +17,7 @@
 
 #include "cm/port.h"
 #include "cma/state.h"
+#include "common/addr.h"
 #include "common/list.h"
 #include "common/lock.h"
 
@@ -73,7 +74,7 @@ struct cma_id {
     uint8_t ack_timeout;
 
     struct sockaddr_storage source;               /* for route.addr once ADDR_RESOLVED is taken */
-    uint8_t initiator_depth, responder_resources; /* what a CONNECT_REQUEST allows */
+    uint8_t initiator_depth, responder_resources; /* what the peer offers, all if not known yet */
     struct cma_default_pd *default_pd;            /* that it holds a reference to (device.c) */
 
     /* endpoints (ep.c) */
@@ -124,6 +125,19 @@ static inline int cma_result(int r)
     return r < 0 ? cma_fail(-r) : 0;
 }
 
+/** How a call ends that cma_enter() let in. @param r 0 or a negative errno */
+static inline int cma_leave(struct cma_id *id, int r)
+{
+    lock_put(&id->lock);
+    return cma_result(r);
+}
+
+/** What a call returns that its handle, state or arguments do not allow. */
+static inline int cma_refused(const struct rdma_cm_id *pub)
+{
+    return pub ? cma_fail(EINVAL) : cma_no_handle();
+}
+
 /* fork.c */
 
 /** The locks of all ids. */
@@ -150,31 +164,31 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from);
 /** Queues an event on its owner's channel. @return false if that has none: it is still the caller's
  */
 bool cma_event_queue_locked(struct cma_event *event);
-/** As cma_event_queue_locked(), but the event is discarded then. */
+/** As cma_event_queue_locked(), but the event is freed then. */
 bool cma_event_queue(struct cma_event *event);
 
 /** Takes an event off its channel; drains the descriptor with the last. */
 void cma_event_unlink_locked(struct cma_channel *channel, struct cma_event *event);
 
-/** Makes an event vanish that no program has seen, with the id that a CONNECT_REQUEST brings. */
-void cma_event_discard(struct cma_event *event);
-
 /** Makes a request's event, which was taken, that of the new id, which holds it from now on. */
 void cma_event_adopt(struct rdma_cm_event *event);
 
-/** Removes the id's waiting events from its channel and discards them. */
-void cma_event_purge(struct cma_id *id);
+/** Moves the id's waiting events from its channel to the list @p to, in order. */
+void cma_events_move_locked(struct cma_id *id, struct list *to);
 
-/** Waits until at least the first @p taken events of @p id were acknowledged. cma_events held. */
-void cma_event_wait_acked_locked(struct cma_id *id, uint32_t taken);
-
-/** The handler of every id: turns what the transport tells into events. */
-iw_cm_handler cma_on_event;
+/** Waits until the events of @p id that were taken so far are acknowledged. */
+void cma_event_wait_acked_locked(struct cma_id *id);
 
 /* channel.c */
 
 /** Puts an id on a channel, off the one it is on. NULL: on none. */
 void cma_channel_attach_locked(struct cma_id *id, struct cma_channel *channel);
+void cma_channel_attach(struct cma_id *id, struct rdma_event_channel *channel);
+
+/** Makes an id synchronous: gives it its own channel. @return 0 or a negative errno */
+int cma_channel_own(struct cma_id *id);
+
+/* deliver.c */
 
 /**
  * Ends a call that began an operation, or failed to: gives the lock back. An asynchronous id may be
@@ -183,7 +197,7 @@ void cma_channel_attach_locked(struct cma_id *id, struct cma_channel *channel);
  * @param r 0 or a negative errno
  * @return what the call returns
  */
-int cma_complete_unlock(struct cma_id *id, int r);
+int cma_complete(struct cma_id *id, int r);
 
 /** What an event says about its operation. @return 0, or -1 and errno */
 int cma_event_result(const struct rdma_cm_event *event);
@@ -191,15 +205,12 @@ int cma_event_result(const struct rdma_cm_event *event);
 /** Acknowledges the event that a synchronous id holds, if any. */
 void cma_drop_held_event(struct cma_id *id);
 
-/* deliver.c */
+/* handler.c */
 
-/**
- * What must be done when a program takes an event, before it sees it.
- * @return false if the event cannot be delivered: acknowledge it and take the next
- */
-bool cma_deliver(struct cma_event *event);
+/** The handler of every id: turns what the transport tells into events. */
+iw_cm_handler cma_on_event;
 
-/* id.c */
+/* life.c */
 
 /** A new id without transport and channel. @return NULL if there is no memory */
 struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps,
@@ -208,8 +219,10 @@ struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps,
 /** Ends the transport and frees an id that has no events and is on no channel. */
 void cma_id_free(struct cma_id *id);
 
-/** Makes an id synchronous: gives it its own channel. @return 0 or a negative errno */
-int cma_id_set_sync(struct cma_id *id);
+/** Frees events that no program has seen, each with the id that a CONNECT_REQUEST brings. */
+void cma_events_discard(struct list *gone);
+
+/* id.c */
 
 /** rdma_create_id() with the QP type given. */
 int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
@@ -243,10 +256,7 @@ void cma_host_watch(struct cma_id *id, const struct sockaddr *addr);
 /** No such event is queued afterwards; harmless if it was not watched. */
 void cma_host_unwatch(struct cma_id *id);
 
-/* source.c */
-
-/** Size of an IPv4 or IPv6 address, 0 for any other family. */
-socklen_t cma_addr_len(const struct sockaddr *addr);
+/* route.c */
 
 /** Copies an address, which may overlap, and zeroes the rest. */
 void cma_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from);
@@ -283,19 +293,16 @@ int cma_addr_complete(struct sockaddr_storage *dst, const struct sockaddr *src);
  * @param source  receives it, with the port of @p src
  * @return 0 or a negative errno: -ENETUNREACH, -EHOSTUNREACH, -EADDRNOTAVAIL, ...
  */
-int cma_source(const struct sockaddr *src, const struct sockaddr *dst,
-               struct sockaddr_storage *source);
+int cma_route_source(const struct sockaddr *src, const struct sockaddr *dst,
+                     struct sockaddr_storage *source);
 
 /* addr.c */
 
-/** Whether an IPv6 wildcard of this id takes no IPv4. */
-bool cma_afonly(const struct cma_id *id);
-
-/** Binds the transport, for a connection to be made if @p active, and enters id->bound. Lock held.
- * @return 0 or a negative errno */
+/** Binds the transport of an idle id, for a connection to be made if @p active, and enters
+ * id->bound. Lock held. @return 0 or a negative errno */
 int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active);
 
-/** Moves an id on with a ROUTE_RESOLVED. Lock held. @return 0 or a negative errno */
+/** Moves an id on that cma_enter() let in to RESOLVE_ROUTE. @return 0 or a negative errno */
 int cma_route_resolved_locked(struct cma_id *id);
 
 /* lookup.c */
@@ -303,7 +310,13 @@ int cma_route_resolved_locked(struct cma_id *id);
 /** Nobody wants the answer of a lookup any more; no event about one is queued afterwards. */
 void cma_lookup_end(struct cma_id *id);
 
+/** In a child of fork(), where the thread of a lookup is not: it has failed. cma_events held. */
+void cma_lookup_lost_locked(struct cma_id *id);
+
 /* port.c */
+
+/** Whether an IPv6 wildcard of this id takes no IPv4. */
+bool cma_afonly(const struct cma_id *id);
 
 /** Whether no other id of this process is in the way of @p id at @p addr. TCP has the last word. */
 bool cma_port_free(const struct cma_id *id, const struct sockaddr *addr);
@@ -316,10 +329,5 @@ void cma_port_release(struct cma_id *id);
 
 /** Whether ids of this port space make connections. */
 bool cma_connects(const struct cma_id *id);
-
-/* listen.c */
-
-/** A CONNECT_REQUEST for a listener. @return 0, or -1 if it is not taken */
-int cma_on_request(struct cma_id *listener, const struct iw_cm_event *from);
 
 #endif

@@ -48,7 +48,7 @@ static int open_route(struct cma_id *id, const struct rdma_addrinfo *res)
                         res->ai_route_len))
         return -1;
     lock_get(&id->lock);
-    return cma_complete_unlock(id, 0);
+    return cma_complete(id, 0);
 }
 
 static int open_active(struct cma_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events on their way from the transport to a channel's queue, and their acknowledgement. */
+/* Events on their way to a channel's queue, and their acknowledgement. */
 #include "cma.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ bool cma_event_queue(struct cma_event *event)
     bool queued = cma_event_queue_locked(event);
     lock_put(&cma_events);
     if (!queued)
-        cma_event_discard(event);
+        free(event);
     return queued;
 }
 
@@ -81,76 +81,6 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
     event->pub.status = from->status;
 }
 
-static enum rdma_cm_event_type public_type(enum iw_cm_event_type type)
-{
-    switch (type) {
-    case IW_CM_CONNECT_REQUEST:
-        return RDMA_CM_EVENT_CONNECT_REQUEST;
-    case IW_CM_ESTABLISHED:
-        return RDMA_CM_EVENT_ESTABLISHED;
-    case IW_CM_REJECTED:
-        return RDMA_CM_EVENT_REJECTED;
-    case IW_CM_UNREACHABLE:
-        return RDMA_CM_EVENT_UNREACHABLE;
-    case IW_CM_CONNECT_ERROR:
-        return RDMA_CM_EVENT_CONNECT_ERROR;
-    case IW_CM_DISCONNECTED:
-        return RDMA_CM_EVENT_DISCONNECTED;
-    }
-    return RDMA_CM_EVENT_CONNECT_ERROR;
-}
-
-int cma_on_event(void *owner, const struct iw_cm_event *from)
-{
-    struct cma_id *id = owner;
-    struct cma_event *event = NULL;
-
-    if (from->type == IW_CM_CONNECT_REQUEST)
-        return cma_on_request(id, from);
-    lock_get(&cma_events);
-    /* None put aside: a request that was not accepted yet, about which nothing is to be told. */
-    struct list *spare = list_pop(&id->spare);
-    if (spare) {
-        event = container_of(spare, struct cma_event, link);
-        event->pub.event = public_type(from->type);
-        cma_event_fill(event, from);
-        if (cma_event_queue_locked(event))
-            event = NULL;
-    }
-    lock_put(&cma_events);
-    free(event);
-    return 0;
-}
-
-void cma_event_discard(struct cma_event *event)
-{
-    if (event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-        cma_id_free(cma_id(event->pub.id));
-    free(event);
-}
-
-void cma_event_purge(struct cma_id *id)
-{
-    struct list gone, *l;
-    list_init(&gone);
-
-    lock_get(&cma_events);
-    if (id->pub.channel) {
-        struct cma_channel *channel = cma_channel(id->pub.channel);
-        list_for_each_safe (it, &channel->events) {
-            struct cma_event *event = container_of(it, struct cma_event, link);
-            if (event->owner == id) {
-                cma_event_unlink_locked(channel, event);
-                list_add_tail(&gone, &event->link);
-            }
-        }
-    }
-    lock_put(&cma_events);
-
-    while ((l = list_pop(&gone)))
-        cma_event_discard(container_of(l, struct cma_event, link));
-}
-
 void cma_event_unlink_locked(struct cma_channel *channel, struct cma_event *event)
 {
     assert_held(&cma_events);
@@ -159,17 +89,33 @@ void cma_event_unlink_locked(struct cma_channel *channel, struct cma_event *even
         iw_eventfd_drain(channel->pub.fd);
 }
 
-void cma_event_wait_acked_locked(struct cma_id *id, uint32_t taken)
+void cma_events_move_locked(struct cma_id *id, struct list *to)
 {
-    int cancel;
     assert_held(&cma_events);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    while ((int32_t)(id->acked - taken) < 0) {
-        lock_mark_(&cma_events, false);
-        pthread_cond_wait(&id->all_acked, &cma_events.mutex);
-        lock_mark_(&cma_events, true);
+    if (!id->pub.channel)
+        return;
+    struct cma_channel *channel = cma_channel(id->pub.channel);
+    list_for_each_safe (it, &channel->events) {
+        struct cma_event *event = container_of(it, struct cma_event, link);
+        if (event->owner == id) {
+            cma_event_unlink_locked(channel, event);
+            list_add_tail(to, &event->link);
+        }
     }
-    pthread_setcancelstate(cancel, NULL);
+}
+
+void cma_event_wait_acked_locked(struct cma_id *id)
+{
+    const uint32_t taken = id->taken;
+    while ((int32_t)(id->acked - taken) < 0)
+        lock_wait(&cma_events, &id->all_acked);
+}
+
+static void acked_locked(struct cma_event *event)
+{
+    assert_held(&cma_events);
+    event->owner->acked++;
+    pthread_cond_broadcast(&event->owner->all_acked);
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *pub)
@@ -179,52 +125,42 @@ int rdma_ack_cm_event(struct rdma_cm_event *pub)
     struct cma_event *event = container_of(pub, struct cma_event, pub);
 
     lock_get(&cma_events);
-    event->owner->acked++;
-    pthread_cond_broadcast(&event->owner->all_acked);
+    acked_locked(event);
     lock_put(&cma_events);
     free(event);
     return 0;
 }
 
-/* A synchronous id has no channel that its program knows, and would take the event for an answer.
- */
-int rdma_write_cm_event(struct rdma_cm_id *pub, enum rdma_cm_event_type type, int status,
-                        uint64_t arg)
-{
-    if (!pub)
-        return cma_no_handle();
-    struct cma_id *id = cma_id(pub);
-    if (type != RDMA_CM_EVENT_USER || id->sync)
-        return cma_fail(EINVAL);
-    struct cma_event *event = cma_event_create(id, type);
-    if (!event)
-        return cma_fail(ENOMEM);
-    event->pub.status = status;
-    event->pub.param.arg = arg;
-
-    lock_get(&id->lock);
-    int r = cma_may(id, CMA_CALL_TELL);
-    if (r == 0) {
-        if (!cma_event_queue(event))
-            r = -EINVAL; /* it is on no channel */
-    } else {
-        free(event);
-    }
-    lock_put(&id->lock);
-    return cma_result(r);
-}
-
 void cma_event_adopt(struct rdma_cm_event *pub)
 {
     struct cma_event *event = container_of(pub, struct cma_event, pub);
-    struct cma_id *child = cma_id(pub->id);
 
     lock_get(&cma_events);
-    event->owner->acked++;
-    pthread_cond_broadcast(&event->owner->all_acked);
-    event->owner = child;
-    child->taken++;
+    acked_locked(event);
+    event->owner = cma_id(pub->id);
+    event->owner->taken++;
     lock_put(&cma_events);
+}
+
+/* A synchronous id has no channel that its program knows, and would take the event for an answer.
+ */
+static int write_locked(struct cma_id *id, enum rdma_cm_event_type type, int status, uint64_t arg)
+{
+    if (type != RDMA_CM_EVENT_USER || id->sync)
+        return -EINVAL;
+    struct cma_event *event = cma_event_create(id, type);
+    if (!event)
+        return -ENOMEM;
+    event->pub.status = status;
+    event->pub.param.arg = arg;
+    return cma_event_queue(event) ? 0 : -EINVAL; /* it is on no channel */
+}
+
+int rdma_write_cm_event(struct rdma_cm_id *pub, enum rdma_cm_event_type type, int status,
+                        uint64_t arg)
+{
+    struct cma_id *id = cma_enter(pub, CMA_CALL_TELL);
+    return id ? cma_leave(id, write_locked(id, type, status, arg)) : cma_refused(pub);
 }
 
 const char *rdma_event_str(enum rdma_cm_event_type type)

@@ -2,11 +2,10 @@
 /* fork(): what is done here for all of the library is told in process/atfork.h. */
 #include "cma.h"
 
-struct lock_class cma_ids = LOCK_CLASS(cma_ids, LOCK_CMA_ID);
-
 /* The parent may go on with its listeners: the child's rest until it asks for events. */
-static void rest_locked(struct cma_id *id)
+static void inherit_locked(struct cma_id *id)
 {
+    cma_lookup_lost_locked(id);
     if (id->pub.channel)
         cma_channel(id->pub.channel)->rests = true;
 }
@@ -21,7 +20,7 @@ static void at_fork(enum fork_step step)
     }
     if (step == FORK_CHILD)
         list_for_each (l, &cma_ids.locks)
-            rest_locked(container_of(container_of(l, struct lock, link), struct cma_id, lock));
+            inherit_locked(container_of(container_of(l, struct lock, link), struct cma_id, lock));
     cma_device_fork(step);
     lock_put(&cma_events);
     lock_class_fork(&cma_ids, step);

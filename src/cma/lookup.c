@@ -121,13 +121,9 @@ static int thread_start(struct cma_lookup *l)
 
 static int start_locked(struct cma_id *id, struct cma_lookup *l)
 {
-    int r = cma_may(id, CMA_CALL_TELL);
-    if (r < 0)
-        return r;
     lock_get(&cma_events);
-    if (id->lookup) {
-        r = -EBUSY;
-    } else {
+    int r = id->lookup ? -EBUSY : 0;
+    if (r == 0) {
         id->lookup = l;
         l->id = id;
     }
@@ -140,35 +136,30 @@ static int start_locked(struct cma_id *id, struct cma_lookup *l)
     return r;
 }
 
+static int resolve_locked(struct cma_id *id, const char *node, const char *service,
+                          const struct rdma_addrinfo *hints)
+{
+    int flags = hints ? hints->ai_flags : 0, r = -ENOMEM;
+    if ((!node && !service && !hints) || (flags & (RAI_SA | RAI_DNS)) == (RAI_SA | RAI_DNS))
+        return -EINVAL;
+    if (flags & RAI_SA)
+        return -EOPNOTSUPP;
+    struct cma_lookup *l = calloc(1, sizeof *l);
+    if (!l)
+        return r;
+    l->event = cma_event_create(id, RDMA_CM_EVENT_ADDRINFO_RESOLVED);
+    if (l->event && copy_text(&l->node, node) && copy_text(&l->service, service))
+        r = copy_hints(l, hints) ? start_locked(id, l) : -EINVAL;
+    if (r < 0)
+        lookup_free(l);
+    return r;
+}
+
 int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const char *service,
                           const struct rdma_addrinfo *hints)
 {
-    if (!pub)
-        return cma_no_handle();
-    int flags = hints ? hints->ai_flags : 0;
-    if ((!node && !service && !hints) || (flags & (RAI_SA | RAI_DNS)) == (RAI_SA | RAI_DNS))
-        return cma_fail(EINVAL);
-    if (flags & RAI_SA)
-        return cma_fail(EOPNOTSUPP);
-    struct cma_id *id = cma_id(pub);
-    struct cma_lookup *l = calloc(1, sizeof *l);
-    if (!l)
-        return cma_fail(ENOMEM);
-    l->event = cma_event_create(id, RDMA_CM_EVENT_ADDRINFO_RESOLVED);
-    if (!l->event || !copy_text(&l->node, node) || !copy_text(&l->service, service)) {
-        lookup_free(l);
-        return cma_fail(ENOMEM);
-    }
-    if (!copy_hints(l, hints)) {
-        lookup_free(l);
-        return cma_fail(EINVAL);
-    }
-
-    lock_get(&id->lock);
-    int r = start_locked(id, l);
-    if (r < 0)
-        lookup_free(l);
-    return cma_complete_unlock(id, r);
+    struct cma_id *id = cma_enter(pub, CMA_CALL_TELL);
+    return id ? cma_complete(id, resolve_locked(id, node, service, hints)) : cma_refused(pub);
 }
 
 int rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinfo **info)
@@ -186,6 +177,22 @@ int rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinfo **info)
         return cma_fail(ENODATA);
     *info = found;
     return 0;
+}
+
+/* Who waited on a synchronous id is not there either: the next call would take this for its answer.
+ */
+void cma_lookup_lost_locked(struct cma_id *id)
+{
+    struct cma_lookup *l = id->lookup;
+    assert_held(&cma_events);
+    if (!l)
+        return;
+    id->lookup = NULL;
+    l->event->pub.event = RDMA_CM_EVENT_ADDRINFO_ERROR;
+    l->event->pub.status = -ECANCELED;
+    if (!id->sync && cma_event_queue_locked(l->event))
+        l->event = NULL;
+    lookup_free(l);
 }
 
 void cma_lookup_end(struct cma_id *id)

@@ -4,7 +4,7 @@
 
 static int join(struct rdma_cm_id *id, const struct sockaddr *addr)
 {
-    if (!addr || !cma_addr_len(addr) || id->qp_type == IBV_QPT_RC)
+    if (!addr || !addr_len(addr) || id->qp_type == IBV_QPT_RC)
         return cma_fail(EINVAL);
     return cma_fail(ENOSYS);
 }
@@ -36,7 +36,7 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
     if (!id)
         return cma_no_handle();
-    if (!addr || !cma_addr_len(addr))
+    if (!addr || !addr_len(addr))
         return cma_fail(EINVAL);
     return cma_fail(EADDRNOTAVAIL);
 }

@@ -17,16 +17,14 @@ static int set_tos(struct cma_id *id, const void *val, size_t len)
 {
     uint8_t tos;
     int r = take(&tos, sizeof tos, val, len);
-    if (r == 0)
-        r = cma_may(id, CMA_CALL_SET_TOS);
     return r < 0 ? r : iw_cm_set_tos(id->cm, tos);
 }
 
 static int set_reuseaddr(struct cma_id *id, const void *val, size_t len)
 {
     int on, r = take(&on, sizeof on, val, len);
-    if (r == 0)
-        r = cma_may(id, on ? CMA_CALL_SET_REUSEADDR : CMA_CALL_CLEAR_REUSEADDR);
+    if (r == 0 && !on)
+        r = cma_may(id, CMA_CALL_CLEAR_REUSEADDR);
     if (r == 0)
         id->reuseaddr = on;
     return r;
@@ -35,8 +33,6 @@ static int set_reuseaddr(struct cma_id *id, const void *val, size_t len)
 static int set_afonly(struct cma_id *id, const void *val, size_t len)
 {
     int on, r = take(&on, sizeof on, val, len);
-    if (r == 0)
-        r = cma_may(id, CMA_CALL_SET_AFONLY);
     if (r == 0 && id->state == CMA_ADDR_BOUND && id->bound.ss_family == AF_INET6)
         r = iw_cm_set_afonly(id->cm, on != 0);
     if (r == 0)
@@ -46,15 +42,9 @@ static int set_afonly(struct cma_id *id, const void *val, size_t len)
 
 static int set_ack_timeout(struct cma_id *id, const void *val, size_t len)
 {
-    uint8_t timeout;
     if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
         return -EINVAL;
-    int r = take(&timeout, sizeof timeout, val, len);
-    if (r == 0)
-        r = cma_may(id, CMA_CALL_SET_TOS);
-    if (r == 0)
-        id->ack_timeout = timeout;
-    return r;
+    return take(&id->ack_timeout, sizeof id->ack_timeout, val, len);
 }
 
 /* Paths mean nothing to TCP; an id that is given a usable one has its route. */
@@ -72,34 +62,25 @@ static int set_path(struct cma_id *id, const void *val, size_t len)
     return -EINVAL;
 }
 
-static int set_option_locked(struct cma_id *id, int level, int name, const void *val, size_t len)
-{
-    if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH)
-        return set_path(id, val, len);
-    if (level != RDMA_OPTION_ID)
-        return -ENOSYS;
-    switch (name) {
-    case RDMA_OPTION_ID_TOS:
-        return set_tos(id, val, len);
-    case RDMA_OPTION_ID_REUSEADDR:
-        return set_reuseaddr(id, val, len);
-    case RDMA_OPTION_ID_AFONLY:
-        return set_afonly(id, val, len);
-    case RDMA_OPTION_ID_ACK_TIMEOUT:
-        return set_ack_timeout(id, val, len);
-    default:
-        return -ENOSYS;
-    }
-}
+static const struct option {
+    int level, name;
+    enum cma_call call; /* that stands for it in the table of states */
+    int (*set)(struct cma_id *id, const void *val, size_t len);
+} options[] = {
+    {RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, CMA_CALL_SET_TOS, set_tos},
+    {RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, CMA_CALL_SET_REUSEADDR, set_reuseaddr},
+    {RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, CMA_CALL_SET_AFONLY, set_afonly},
+    {RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, CMA_CALL_SET_TOS, set_ack_timeout},
+    {RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, CMA_CALL_RESOLVE_ROUTE, set_path},
+};
 
 int rdma_set_option(struct rdma_cm_id *pub, int level, int name, void *val, size_t len)
 {
-    if (!pub)
-        return cma_no_handle();
-    struct cma_id *id = cma_id(pub);
-
-    lock_get(&id->lock);
-    int r = set_option_locked(id, level, name, val, len);
-    lock_put(&id->lock);
-    return cma_result(r);
+    const struct option *end = options + sizeof options / sizeof options[0], *o = options;
+    while (o < end && (o->level != level || o->name != name))
+        o++;
+    if (pub && o == end)
+        return cma_fail(ENOSYS);
+    struct cma_id *id = pub ? cma_enter(pub, o->call) : NULL;
+    return id ? cma_leave(id, o->set(id, val, len)) : cma_refused(pub);
 }

@@ -5,8 +5,24 @@
  * here that a port taken by another id is noticed before one of the two listens.
  */
 #include "cma.h"
+#include "common/sys.h"
 
 static struct list ports = {&ports, &ports}; /* struct cma_id; under cma_events */
+
+bool cma_afonly(const struct cma_id *id)
+{
+    if (id->afonly >= 0)
+        return id->afonly;
+    /* A fresh socket tells what net.ipv6.bindv6only says. */
+    int only = 0;
+    socklen_t len = sizeof only;
+    int fd = (int)sys_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    sys_getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len);
+    sys_close(fd);
+    return only;
+}
 
 static bool conflict(const struct cma_id *a, const struct sockaddr *a_addr, const struct cma_id *b)
 {

@@ -48,39 +48,23 @@ static int complete_cqs(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
     return 0;
 }
 
-/* What the id owns beside its QP, taken out of it. */
+/* What an id has beside its QP. */
 struct cqs {
     struct ibv_cq *send, *recv;
     struct ibv_comp_channel *send_channel, *recv_channel;
 };
 
-static struct cqs take_cqs_locked(struct rdma_cm_id *pub)
+static void put_cqs_locked(struct rdma_cm_id *pub, struct cqs cqs)
 {
-    struct cqs cqs = {pub->send_cq, pub->recv_cq, pub->send_cq_channel, pub->recv_cq_channel};
-    pub->send_cq = pub->recv_cq = NULL;
-    pub->send_cq_channel = pub->recv_cq_channel = NULL;
-    return cqs;
+    pub->send_cq = cqs.send;
+    pub->recv_cq = cqs.recv;
+    pub->send_cq_channel = cqs.send_channel;
+    pub->recv_cq_channel = cqs.recv_channel;
 }
 
-/* Undoes complete_cqs(): takes what was not there before. */
-static struct cqs take_new_cqs_locked(struct rdma_cm_id *pub, bool had_send, bool had_recv)
+static struct cqs get_cqs_locked(const struct rdma_cm_id *pub)
 {
-    struct cqs all = take_cqs_locked(pub), made = {NULL, NULL, NULL, NULL};
-    if (had_send) {
-        pub->send_cq = all.send;
-        pub->send_cq_channel = all.send_channel;
-    } else {
-        made.send = all.send;
-        made.send_channel = all.send_channel;
-    }
-    if (had_recv) {
-        pub->recv_cq = all.recv;
-        pub->recv_cq_channel = all.recv_channel;
-    } else {
-        made.recv = all.recv;
-        made.recv_channel = all.recv_channel;
-    }
-    return made;
+    return (struct cqs){pub->send_cq, pub->recv_cq, pub->send_cq_channel, pub->recv_cq_channel};
 }
 
 /* A program may have put one CQ in both places. */
@@ -99,9 +83,6 @@ static int init_qp_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
 {
     enum ibv_qp_state to = attr->qp_state;
     bool connection = id->state == CMA_CONN_RECV || id->state == CMA_CONNECT;
-    int r = cma_may(id, CMA_CALL_INIT_QP_ATTR);
-    if (r < 0)
-        return r;
     if (!id->pub.verbs || (unsigned)to > IBV_QPS_ERR)
         return -EINVAL;
     if (connection && to != IBV_QPS_INIT && to != IBV_QPS_RTR && to != IBV_QPS_RTS)
@@ -122,16 +103,8 @@ static int init_qp_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
 
 int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *attr, int *mask)
 {
-    if (!pub)
-        return cma_no_handle();
-    if (!attr || !mask)
-        return cma_fail(EINVAL);
-    struct cma_id *id = cma_id(pub);
-
-    lock_get(&id->lock);
-    int r = init_qp_attr_locked(id, attr, mask);
-    lock_put(&id->lock);
-    return cma_result(r);
+    struct cma_id *id = attr && mask ? cma_enter(pub, CMA_CALL_INIT_QP_ATTR) : NULL;
+    return id ? cma_leave(id, init_qp_attr_locked(id, attr, mask)) : cma_refused(pub);
 }
 
 /* To INIT, so that receives can be posted. */
@@ -164,10 +137,7 @@ static int complete_attr(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
 static int create_qp_locked(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     struct rdma_cm_id *pub = &id->pub;
-    int r = cma_may(id, CMA_CALL_CREATE_QP);
-    if (r < 0)
-        return r;
-    r = complete_attr(id, attr);
+    int r = complete_attr(id, attr);
     if (r < 0)
         return r;
     struct ibv_qp *qp = ibv_create_qp_ex(pub->verbs, attr);
@@ -183,19 +153,28 @@ static int create_qp_locked(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
     return 0;
 }
 
+/* What was there before a QP failed is not destroyed with it. */
+static void keep(const struct ibv_cq *had, struct ibv_cq **cq, struct ibv_comp_channel **channel)
+{
+    if (*cq == had) {
+        *cq = NULL;
+        *channel = NULL;
+    }
+}
+
 int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
 {
-    if (!pub || !attr)
-        return cma_no_handle();
-    struct cma_id *id = cma_id(pub);
+    struct cma_id *id = attr ? cma_enter(pub, CMA_CALL_CREATE_QP) : NULL;
+    if (!id)
+        return attr ? cma_refused(pub) : cma_no_handle();
     struct ibv_cq *send = attr->send_cq, *recv = attr->recv_cq;
-    struct cqs made = {NULL, NULL, NULL, NULL};
-
-    lock_get(&id->lock);
-    bool had_send = pub->send_cq, had_recv = pub->recv_cq;
+    struct cqs had = get_cqs_locked(pub), made = {0};
     int r = create_qp_locked(id, attr);
     if (r < 0) {
-        made = take_new_cqs_locked(pub, had_send, had_recv);
+        made = get_cqs_locked(pub);
+        put_cqs_locked(pub, had);
+        keep(had.send, &made.send, &made.send_channel);
+        keep(had.recv, &made.recv, &made.recv_channel);
         attr->send_cq = send;
         attr->recv_cq = recv;
     }
@@ -227,10 +206,12 @@ void rdma_destroy_qp(struct rdma_cm_id *pub)
 
     lock_get(&id->lock);
     struct ibv_qp *qp = pub->qp;
-    struct cqs cqs = {NULL, NULL, NULL, NULL};
+    struct cqs cqs = {0};
     pub->qp = NULL;
-    if (qp)
-        cqs = take_cqs_locked(pub);
+    if (qp) {
+        cqs = get_cqs_locked(pub);
+        put_cqs_locked(pub, (struct cqs){0});
+    }
     lock_put(&id->lock);
 
     /* These may wait for acknowledgements of the program: not with the lock. */

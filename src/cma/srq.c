@@ -5,9 +5,6 @@
 static int create_srq_locked(struct cma_id *id, struct ibv_srq_init_attr_ex *attr)
 {
     struct rdma_cm_id *pub = &id->pub;
-    int r = cma_may(id, CMA_CALL_CREATE_SRQ);
-    if (r < 0)
-        return r;
     if (!pub->verbs || pub->srq || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
         return -EINVAL;
     if (attr->srq_type != IBV_SRQT_BASIC)
@@ -26,14 +23,10 @@ static int create_srq_locked(struct cma_id *id, struct ibv_srq_init_attr_ex *att
 
 int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_attr_ex *attr)
 {
-    if (!pub || !attr)
+    if (!attr)
         return cma_no_handle();
-    struct cma_id *id = cma_id(pub);
-
-    lock_get(&id->lock);
-    int r = create_srq_locked(id, attr);
-    lock_put(&id->lock);
-    return cma_result(r);
+    struct cma_id *id = cma_enter(pub, CMA_CALL_CREATE_SRQ);
+    return id ? cma_leave(id, create_srq_locked(id, attr)) : cma_refused(pub);
 }
 
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)

@@ -75,6 +75,18 @@ int cma_may(const struct cma_id *id, enum cma_call call)
     return to < 0 ? to : 0;
 }
 
+struct cma_id *cma_enter(struct rdma_cm_id *pub, enum cma_call call)
+{
+    if (!pub)
+        return NULL;
+    struct cma_id *id = cma_id(pub);
+    lock_get(&id->lock);
+    if (cma_may(id, call) == 0)
+        return id;
+    lock_put(&id->lock);
+    return NULL;
+}
+
 void cma_set_state(struct cma_id *id, enum cma_call call)
 {
     assert_held(&id->lock);

@@ -64,6 +64,14 @@ int cma_state_next(enum cma_state state, enum cma_call call);
 const char *cma_state_name(enum cma_state state);
 
 struct cma_id;
+struct rdma_cm_id;
+
+/**
+ * How a call on an id begins.
+ * @return the id with its lock held, for cma_leave() or cma_complete(); NULL if there is none or
+ * its state does not allow the call, for cma_refused()
+ */
+struct cma_id *cma_enter(struct rdma_cm_id *pub, enum cma_call call);
 
 /** Whether the id's state allows the call. Call with the id's lock held. @return 0 or -EINVAL */
 int cma_may(const struct cma_id *id, enum cma_call call);

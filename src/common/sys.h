@@ -163,6 +163,12 @@ _SYS_INLINE long sys_futex_add(uint32_t *idle, uint32_t *word, int by)
                      FUTEX_OP(FUTEX_OP_ADD, by, FUTEX_OP_CMP_EQ, 0)));
 }
 
+/** Waits until the kernel has gathered enough, once after the boot of the machine. */
+_SYS_INLINE long sys_getrandom(void *buf, size_t len)
+{
+    _SYS_RET(syscall(SYS_getrandom, buf, len, 0));
+}
+
 /** rt_sigprocmask() with a set of 8 bytes. */
 _SYS_INLINE long sys_sigmask(int how, const void *set)
 {

@@ -44,7 +44,7 @@ static void gids(struct ibv_context *ctx, uint8_t port, int n)
 {
     for (int i = 0; i < n; i++) {
         union ibv_gid gid;
-        char name[16], text[40] = "";
+        char name[20], text[40] = "";
         if (ibv_query_gid(ctx, port, i, &gid) != 0 || !gid.global.interface_id)
             continue;
         for (size_t j = 0; j < sizeof(gid.raw); j += 2)

@@ -22,6 +22,7 @@ struct own {
 struct patient {
     const char *path;
     struct loader_list loaded;
+    struct elf_dynamic *dynamics; /* of loaded.libraries */
     struct own own[2];
     bool uses; /* one of the pair, loaded with it */
 };
@@ -51,21 +52,54 @@ static void read_dynamic(struct elf_dynamic *d, const char *path)
     close(fd);
 }
 
-static const struct own *own_named(const struct patient *p, const char *name)
+static const char *last_part(const char *name)
 {
     const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static const struct own *own_named(const struct patient *p, const char *name)
+{
     for (size_t i = 0; i < sizeof(p->own) / sizeof(p->own[0]); i++)
-        if (!strcmp(p->own[i].name, slash ? slash + 1 : name))
+        if (!strcmp(p->own[i].name, last_part(name)))
             return &p->own[i];
     return NULL;
 }
 
-static bool offers(const struct own *own, const char *version)
+static bool offers(const struct elf_dynamic *d, const char *version)
 {
-    for (size_t i = 0; i < own->dynamic.n_versions; i++)
-        if (!own->dynamic.versions[i].library && !strcmp(own->dynamic.versions[i].name, version))
+    for (size_t i = 0; i < d->n_versions; i++)
+        if (!d->versions[i].library && !strcmp(d->versions[i].name, version))
             return true;
     return false;
+}
+
+static bool has_versions(const struct elf_dynamic *d)
+{
+    for (size_t i = 0; i < d->n_versions; i++)
+        if (!d->versions[i].library)
+            return true;
+    return false;
+}
+
+/** A library of others. The loader takes one without versions for any. */
+static void check_version(const struct patient *p, const char *path, const struct elf_version *v)
+{
+    for (size_t i = 0; i < p->loaded.n; i++) {
+        const struct loaded *l = &p->loaded.libraries[i];
+        const struct elf_dynamic *d = &p->dynamics[i];
+        if (strcmp(last_part(l->name), v->library) != 0 || !has_versions(d) || offers(d, v->name))
+            continue;
+        if (!strncmp(v->name, "GLIBC_", strlen("GLIBC_")))
+            doctor_say(DOCTOR_FAIL, "use a build of it for this system or an older one",
+                       "%s is built for a newer C library: it wants version %s, which %s does not "
+                       "have",
+                       path, v->name, l->path);
+        else
+            doctor_say(DOCTOR_FAIL, "install a newer one, or use a build of it for this system",
+                       "%s wants version %s of %s, which %s does not have", path, v->name,
+                       v->library, l->path);
+    }
 }
 
 static void check_versions(const struct patient *p, const char *path, const struct elf_dynamic *d)
@@ -73,7 +107,9 @@ static void check_versions(const struct patient *p, const char *path, const stru
     for (size_t i = 0; i < d->n_versions; i++) {
         const struct elf_version *v = &d->versions[i];
         const struct own *own = v->library ? own_named(p, v->library) : NULL;
-        if (own && !offers(own, v->name))
+        if (v->library && !own)
+            check_version(p, path, v);
+        else if (own && !offers(&own->dynamic, v->name))
             doctor_say(
                 DOCTOR_FAIL, "use a build of it for rdma-core 65 or older, whose ABI anywarp has",
                 "%s wants version %s of %s, which anywarp does not have", path, v->name, own->name);
@@ -158,17 +194,30 @@ static void check_mentions(const struct patient *p)
 
 static void check_objects(struct patient *p)
 {
-    struct elf_dynamic program, d;
+    const size_t n = p->loaded.n;
+    struct elf_dynamic program;
+    p->dynamics = calloc(n, sizeof(*p->dynamics));
+    if (!p->dynamics)
+        tool_die(TOOL_FAILED, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        read_dynamic(&p->dynamics[i], p->loaded.libraries[i].path);
     read_dynamic(&program, p->path);
     check_versions(p, p->path, &program);
-    for (size_t i = 0; i < p->loaded.n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct loaded *l = &p->loaded.libraries[i];
         check_library(p, l, winning_path(&program));
-        read_dynamic(&d, l->path);
-        check_versions(p, l->path, &d);
-        elf_dynamic_fini(&d);
+        check_versions(p, l->path, &p->dynamics[i]);
     }
     elf_dynamic_fini(&program);
+    for (size_t i = 0; i < n; i++)
+        elf_dynamic_fini(&p->dynamics[i]);
+    free(p->dynamics);
+}
+
+static bool is_musl(const char *loader)
+{
+    const char *slash = strrchr(loader, '/');
+    return slash && !strncmp(slash, "/ld-musl-", strlen("/ld-musl-"));
 }
 
 /** Whether the program asks for the loader of this machine's libraries, as this command does. */
@@ -180,7 +229,10 @@ static bool check_loader(const char *path, const char *loader)
     bool exists = access(loader, X_OK) == 0, same = same_file(loader, self.interpreter);
     elf_fini(&self);
     close(fd);
-    if (!exists)
+    if (is_musl(loader))
+        doctor_say(DOCTOR_FAIL, "use a build of it for glibc",
+                   "%s is for the C library musl, on which anywarp does not run", path);
+    else if (!exists)
         doctor_say(DOCTOR_FAIL, "install the C library that it was built for",
                    "%s wants the loader %s, which is not here", path, loader);
     else if (!same)

@@ -120,8 +120,20 @@ static void check_congestion(void)
     close(fd);
 }
 
+/** With a layer that stands in for glibc's loader, this command runs where the libraries do not. */
+static void check_libc(void)
+{
+    char name[64];
+    if (!confstr(_CS_GNU_LIBC_VERSION, name, sizeof(name)))
+        doctor_say(DOCTOR_FAIL, "use a system or a container with glibc",
+                   "the C library of this system is not glibc; musl and others are not supported");
+    else
+        doctor_say(DOCTOR_GOOD, NULL, "the C library is %s", name);
+}
+
 void doctor_machine(void)
 {
+    check_libc();
     check_sockets();
     check_addresses();
     check_descriptors();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* anywarp: runs RDMA programs on anywarp's libraries, and tells about them. */
+#include "tools/folders.h"
 #include "tools/tool.h"
 
 #include <stdarg.h>
@@ -97,6 +98,7 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return TOOL_USAGE;
     }
+    tool_find_folders();
     const char *name = argv[1];
     const struct tool *t;
     int status = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Compiled twice, with the paths of the build tree and with those of the installation. */
+/* Compiled for the build tree, for the installation, and for a folder that can be moved. */
+#include "tools/folders.h"
 #include "tools/tool.h"
 
-const char tool_libraries[] = TOOL_LIBRARIES;
-const char tool_programs[] = TOOL_PROGRAMS;
+const char tool_libraries_at[] = TOOL_LIBRARIES;
+const char tool_programs_at[] = TOOL_PROGRAMS;
 const char tool_preload[] = TOOL_PRELOAD;

@@ -22,10 +22,10 @@ extern const struct tool tool_run;
 extern const struct tool tool_stat;
 extern const struct tool tool_top;
 
-/* Where things are, for the build tree or as installed: paths.c, compiled once for each. */
-extern const char tool_libraries[]; /* the folder of the libraries */
-extern const char tool_programs[];  /* the folder of ibv_devinfo and others */
-extern const char tool_preload[]; /* the sanitizer's library that must be loaded first, or empty */
+/* Where things are, for the build tree, as installed, or beside the command; see folders.h. */
+extern const char *tool_libraries; /* the folder of the libraries */
+extern const char *tool_programs;  /* the folder of ibv_devinfo and others */
+extern const char tool_preload[];  /* the sanitizer's library that must be loaded first, or empty */
 
 /* Exit statuses; those of a program that cannot be run are the shell's. */
 enum { TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_CANNOT_RUN = 126, TOOL_NOT_FOUND = 127 };

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of librdmacm that rdma-core 60 brought: a name is looked up, and a program's own event.
  */
+#include "api/child.h"
+#include "fails.h"
+
 #include <rdma/rdma_cma.h>
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#define LIMIT_S 20
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *id;
@@ -35,13 +44,6 @@ static int teardown(void **unused)
     rdma_destroy_event_channel(channel);
     return r;
 }
-
-#define FAILS(error, call)                                                                         \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        assert_int_equal(call, -1);                                                                \
-        assert_int_equal(errno, error);                                                            \
-    } while (0)
 
 /** @return its status */
 static int await(enum rdma_cm_event_type type)
@@ -78,7 +80,7 @@ static void an_address_is_found(void **unused)
         assert_int_equal(rdma_query_addrinfo(id, &found), 0);
         check_loopback(found, 7471);
         rdma_freeaddrinfo(found);
-        FAILS(ENODATA, rdma_query_addrinfo(id, &found));
+        MINUS_1_AND(ENODATA, rdma_query_addrinfo(id, &found));
     }
     /* One that nobody asked for is freed with the id, or by the next. */
     for (unsigned i = 0; i < 2; i++) {
@@ -113,7 +115,7 @@ static void hints_have_addresses(void **unused)
     assert_int_equal(await(RDMA_CM_EVENT_ADDR_RESOLVED), 0);
     rdma_freeaddrinfo(found);
     hints.ai_dst_len = 4096;
-    FAILS(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, &hints));
+    MINUS_1_AND(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, &hints));
 }
 
 static void none_is_found(void **unused)
@@ -122,18 +124,18 @@ static void none_is_found(void **unused)
     (void)unused;
     assert_int_equal(rdma_resolve_addrinfo(id, "no number", "1", &hints), 0);
     assert_int_equal(await(RDMA_CM_EVENT_ADDRINFO_ERROR), -ENOENT);
-    FAILS(ENODATA, rdma_query_addrinfo(id, &found));
+    MINUS_1_AND(ENODATA, rdma_query_addrinfo(id, &found));
 }
 
 static void lookups_refused(void **unused)
 {
     struct rdma_addrinfo hints = {.ai_flags = RAI_SA}, *found;
     (void)unused;
-    FAILS(EOPNOTSUPP, rdma_resolve_addrinfo(id, NULL, "0x1234", &hints));
+    MINUS_1_AND(EOPNOTSUPP, rdma_resolve_addrinfo(id, NULL, "0x1234", &hints));
     hints.ai_flags |= RAI_DNS;
-    FAILS(EINVAL, rdma_resolve_addrinfo(id, "127.0.0.1", "1", &hints));
-    FAILS(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, NULL));
-    FAILS(EINVAL, rdma_query_addrinfo(id, NULL));
+    MINUS_1_AND(EINVAL, rdma_resolve_addrinfo(id, "127.0.0.1", "1", &hints));
+    MINUS_1_AND(EINVAL, rdma_resolve_addrinfo(id, NULL, NULL, NULL));
+    MINUS_1_AND(EINVAL, rdma_query_addrinfo(id, NULL));
     assert_int_equal(rdma_resolve_addrinfo(NULL, "127.0.0.1", "1", NULL), -EINVAL);
     assert_int_equal(rdma_query_addrinfo(NULL, &found), -EINVAL);
 }
@@ -153,7 +155,7 @@ static void no_thread_for_it(void **unused)
     (void)unused;
     no_threads = true;
     for (unsigned i = 0; i < 2; i++)
-        FAILS(EAGAIN, rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL));
+        MINUS_1_AND(EAGAIN, rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL));
     no_threads = false;
     assert_int_equal(rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL), 0);
     assert_int_equal(await(RDMA_CM_EVENT_ADDRINFO_RESOLVED), 0);
@@ -181,6 +183,95 @@ static void lookups_in_progress(void **unused)
     assert_int_equal(poll(&none, 1, 50), 0);
 }
 
+/* A resolver that takes its time. */
+static atomic_bool slow;
+
+__attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
+                                                       const struct addrinfo *hints,
+                                                       struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+        dlsym(RTLD_NEXT, "getaddrinfo");
+    while (atomic_load(&slow))
+        poll(NULL, 0, 1);
+    return real(node, service, hints, found);
+}
+
+static void child(const struct rdma_addrinfo *hints)
+{
+    struct rdma_cm_event *event;
+    struct rdma_addrinfo *found;
+    alarm(LIMIT_S);
+    atomic_store(&slow, false);
+    CHECK(!rdma_get_cm_event(channel, &event));
+    CHECK(event->id == id && event->event == RDMA_CM_EVENT_ADDRINFO_ERROR);
+    CHECK(event->status == -ECANCELED);
+    CHECK(!rdma_ack_cm_event(event));
+    CHECK(rdma_query_addrinfo(id, &found) == -1 && errno == ENODATA);
+    CHECK(!rdma_resolve_addrinfo(id, "127.0.0.1", "1", hints)); /* the id is free for another */
+    child_event(channel, RDMA_CM_EVENT_ADDRINFO_RESOLVED, NULL, 0);
+    CHECK(!rdma_query_addrinfo(id, &found));
+    rdma_freeaddrinfo(found);
+    CHECK(!rdma_destroy_id(id));
+    _exit(0);
+}
+
+/** The thread of a lookup is not there in a child: the lookup ends there, and goes on here. */
+static void a_fork_meanwhile(void **unused)
+{
+    struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST};
+    int status;
+    (void)unused;
+    atomic_store(&slow, true);
+    assert_int_equal(rdma_resolve_addrinfo(id, "127.0.0.1", "1", &hints), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        child(&hints);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    atomic_store(&slow, false);
+    assert_int_equal(await(RDMA_CM_EVENT_ADDRINFO_RESOLVED), 0);
+    assert_int_equal(status, 0);
+}
+
+static void *look_up(void *arg)
+{
+    struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST};
+    assert_int_equal(rdma_resolve_addrinfo(arg, "127.0.0.1", "1", &hints), 0);
+    return NULL;
+}
+
+/** So it does on an id that waits: nobody is there to be told, and the next call is not. */
+static void a_fork_while_an_id_waits(void **unused)
+{
+    struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST}, *found;
+    struct rdma_cm_id *sync;
+    pthread_t thread;
+    int status;
+    (void)unused;
+    assert_int_equal(rdma_create_id(NULL, &sync, NULL, RDMA_PS_TCP), 0);
+    atomic_store(&slow, true);
+    assert_int_equal(pthread_create(&thread, NULL, look_up, sync), 0);
+    while (!rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL)) /* until both are at it */
+        poll(NULL, 0, 20);
+    assert_int_equal(errno, EBUSY);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(LIMIT_S);
+        atomic_store(&slow, false);
+        CHECK(!rdma_resolve_addrinfo(sync, "127.0.0.1", "1", &hints));
+        CHECK(!rdma_query_addrinfo(sync, &found));
+        rdma_freeaddrinfo(found);
+        CHECK(!rdma_destroy_id(sync));
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    atomic_store(&slow, false);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(await(RDMA_CM_EVENT_ADDRINFO_RESOLVED), 0);
+    assert_int_equal(rdma_destroy_id(sync), 0);
+    assert_int_equal(status, 0);
+}
+
 static void a_synchronous_id_waits(void **unused)
 {
     struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST}, *found;
@@ -191,8 +282,8 @@ static void a_synchronous_id_waits(void **unused)
     assert_int_equal(rdma_query_addrinfo(sync, &found), 0);
     check_loopback(found, 7471);
     rdma_freeaddrinfo(found);
-    FAILS(ENOENT, rdma_resolve_addrinfo(sync, "no number", "1", &hints));
-    FAILS(EINVAL, rdma_write_cm_event(sync, RDMA_CM_EVENT_USER, 0, 0));
+    MINUS_1_AND(ENOENT, rdma_resolve_addrinfo(sync, "no number", "1", &hints));
+    MINUS_1_AND(EINVAL, rdma_write_cm_event(sync, RDMA_CM_EVENT_USER, 0, 0));
     assert_int_equal(rdma_destroy_id(sync), 0);
 }
 
@@ -212,10 +303,10 @@ static void events_of_the_program(void **unused)
     }
     for (int type = 0; type < 24; type++)
         if (type != RDMA_CM_EVENT_USER)
-            FAILS(EINVAL, rdma_write_cm_event(id, (enum rdma_cm_event_type)type, 0, 0));
+            MINUS_1_AND(EINVAL, rdma_write_cm_event(id, (enum rdma_cm_event_type)type, 0, 0));
     assert_int_equal(rdma_write_cm_event(NULL, RDMA_CM_EVENT_USER, 0, 0), -EINVAL);
     fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
-    FAILS(EAGAIN, rdma_get_cm_event(channel, &event));
+    MINUS_1_AND(EAGAIN, rdma_get_cm_event(channel, &event));
 }
 
 static void *waiter(void *arg)
@@ -258,7 +349,7 @@ int main(void)
         TEST(an_address_is_found),    TEST(hints_have_addresses),  TEST(none_is_found),
         TEST(lookups_refused),        TEST(no_thread_for_it),      TEST(lookups_in_progress),
         TEST(a_synchronous_id_waits), TEST(events_of_the_program), TEST(a_waiting_thread_wakes),
-        TEST(nobody_reads_it),
+        TEST(nobody_reads_it),        TEST(a_fork_meanwhile),      TEST(a_fork_while_an_id_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

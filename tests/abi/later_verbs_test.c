@@ -2,6 +2,7 @@
 /* The verbs that rdma-core 59 to 65 brought, whatever release the library is built with. */
 #include "api/pair.h"
 #include "env/later.h"
+#include "fails.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -32,13 +33,6 @@ static int teardown(void **state)
     (void)state;
     return ibv_dealloc_pd(pd) || ibv_dealloc_pd(other) || ibv_close_device(ctx);
 }
-
-#define NULL_AND(error, call)                                                                      \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        assert_null(call);                                                                         \
-        assert_int_equal(errno, error);                                                            \
-    } while (0)
 
 static void port_speed(void **state)
 {

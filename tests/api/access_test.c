@@ -333,11 +333,37 @@ static void the_edges_are_usable(void **state)
     }
 }
 
+/** What the CM sets, and nothing at all, forbid nothing: not atomics either. */
+static void the_rights_of_the_cm_are_all(void **state)
+{
+    static const unsigned rights[] = {0, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
+    (void)state;
+    for (size_t i = 0; i < COUNT(rights); i++) {
+        struct pair p;
+        pair_open(&p, &(struct pair_conf){0});
+        struct ibv_qp_attr attr = {.qp_access_flags = rights[i]};
+        assert_int_equal(ibv_modify_qp(p.b.id->qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+        struct target t = make_target(&p.b, WRITE, NONE);
+        for (enum use use = WRITE; use <= SWAP; use++) {
+            side_recv(&p.b, 60, 0, BYTES);
+            act(&p, use, &t);
+            expect(&p.a, 1, IBV_WC_SUCCESS);
+            if (use != WRITE) { /* a Send goes with it */
+                expect(&p.a, 2, IBV_WC_SUCCESS);
+                expect(&p.b, 60, IBV_WC_SUCCESS);
+            }
+        }
+        drop_target(&t);
+        pair_close(&p, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_fault_of_every_use),
         cmocka_unit_test(the_edges_are_usable),
+        cmocka_unit_test(the_rights_of_the_cm_are_all),
     };
     return cmocka_run_group_tests(tests, log_setup, log_teardown);
 }

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -155,6 +156,38 @@ static void an_epoll_set_sees_events(void **state)
         close(set);
         pair_close(&p, 1);
     }
+}
+
+/** Of a program that has few descriptors itself. */
+static void select_takes_every_descriptor(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){0});
+    struct ibv_context *ctx = p.b.pd->context;
+    struct rdma_event_channel *cm = rdma_create_event_channel();
+    assert_non_null(cm);
+    assert_true(ctx->async_fd < FD_SETSIZE);
+    assert_true(cm->fd < FD_SETSIZE);
+    assert_true(p.b.channel->fd < FD_SETSIZE);
+    for (int round = 0; round < 2; round++) {
+        fd_set set;
+        FD_ZERO(&set);
+        FD_SET(ctx->async_fd, &set);
+        FD_SET(cm->fd, &set);
+        FD_SET(p.b.channel->fd, &set);
+        assert_int_equal(select(FD_SETSIZE, &set, NULL, NULL, &(struct timeval){0}), round);
+        assert_int_equal(FD_ISSET(p.b.channel->fd, &set) ? 1 : 0, round);
+        if (round == 0) {
+            arm(p.b.cq, 0);
+            send_one(&p, 0);
+            assert_true(readable(p.b.channel->fd, LONG_MS));
+        }
+    }
+    ibv_ack_cq_events(get(p.b.channel), 1);
+    side_poll(&p.b);
+    rdma_destroy_event_channel(cm);
+    pair_close(&p, 1);
 }
 
 static void set_nonblocking(int fd)
@@ -443,6 +476,7 @@ int main(void)
         cmocka_unit_test(events_come_once_an_arm),
         cmocka_unit_test(failures_count_as_solicited),
         cmocka_unit_test(an_epoll_set_sees_events),
+        cmocka_unit_test(select_takes_every_descriptor),
         cmocka_unit_test(nonblocking_descriptors_do_not_wait),
         cmocka_unit_test(getters_can_be_cancelled),
         cmocka_unit_test(signals_interrupt_as_they_do_read),

@@ -428,6 +428,10 @@ static void a_full_backlog_refuses(void **state)
         assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_REJECTED), -ECONNREFUSED);
     for (int i = 0; i < BACKLOG; i++)
         b[i] = cm_request(s.b);
+    struct rdma_cm_id *late = cm_prepare(s.a, &s.addr); /* they count until they are decided on */
+    assert_int_equal(rdma_connect(late, NULL), 0);
+    assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_REJECTED), -ECONNREFUSED);
+    cm_drop(late);
     for (int i = 0; i < BACKLOG; i++) {
         cm_add_qp(b[i]);
         assert_int_equal(rdma_accept(b[i], NULL), 0);

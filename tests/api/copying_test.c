@@ -26,7 +26,7 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-#define PAGE 4096
+#define PAGE getpagesize()
 #define ACCESS                                                                                     \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND)
 #define LOOK_MS 100 /* for what must not come */

@@ -42,7 +42,7 @@ const char *__asan_default_options(void)
 
 const char *__tsan_default_options(void)
 {
-    return "handle_segv=0:handle_sigbus=0";
+    return "handle_segv=0:handle_sigbus=0:atexit_sleep_ms=0";
 }
 
 /* ---- what side a does, and whose memory is gone ---- */
@@ -390,6 +390,10 @@ static void one_way(const struct deed *d, const char *way, uint32_t len, bool as
     snprintf(number, sizeof(number), "%u", len);
     const char *argv[] = {"gone_test", d->name, way, number, asleep ? "1" : "0", NULL};
     int status = run(argv, crc ? "ANYWARP_CRC" : NULL, "on");
+    if (strstr(told, "cpu_exec: assertion failed")) {
+        print_message("QEMU's user mode has broken: cpu_exec: assertion failed\n");
+        skip();
+    }
     bool good = status == 0 && times_told(d->line) == 1 &&
                 times_told(" that was unmapped or protected: ") == 1 && times_told(", key 0x") >= 1;
     if (!good)

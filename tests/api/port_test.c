@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -294,6 +296,18 @@ static void test_own_interface(void **state)
     assert_int_equal(ibv_close_device(n), 0);
 }
 
+/** Whether the kernel passes questions on to drivers; what stands in for one may not. */
+static bool can_ask(const char *interface)
+{
+    struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+    struct ifreq r = {.ifr_data = (void *)&info};
+    strncpy(r.ifr_name, interface, IFNAMSIZ - 1);
+    bool can = interface_ioctl(SIOCETHTOOL, &r) == 0;
+    if (!can)
+        print_message("no SIOCETHTOOL: the speed is not looked at\n");
+    return can;
+}
+
 /** An interface that is made and removed under the device's name; its cable pulled by the other. */
 static void test_interface_comes_and_goes(void **state)
 {
@@ -319,9 +333,11 @@ static void test_interface_comes_and_goes(void **state)
         set_mtu("v0", mtus[i].bytes);
         assert_int_equal(port_of(v).active_mtu, mtus[i].mtu);
     }
-    struct ibv_port_attr port = port_of(v); /* 10 Gb/s, says the driver */
-    assert_int_equal(port.active_width, 1);
-    assert_int_equal(port.active_speed, 8);
+    if (can_ask("v0")) {
+        struct ibv_port_attr port = port_of(v); /* 10 Gb/s, says the driver */
+        assert_int_equal(port.active_width, 1);
+        assert_int_equal(port.active_speed, 8);
+    }
     set_up("v1", false);
     expect_event(v, IBV_EVENT_PORT_ERR);
     set_up("v1", true);

@@ -158,6 +158,25 @@ static void traffic(struct side *s, struct side *peer)
     side_poll_none(s, 2);
 }
 
+/** The first life of the pair is over. */
+static void reset_both(struct pair *p)
+{
+    reset(&p->a);
+    side_event(&p->a, RDMA_CM_EVENT_DISCONNECTED);
+    side_event(&p->b, RDMA_CM_EVENT_DISCONNECTED);
+    reset(&p->b);
+}
+
+/** One more goes well, and is the last. */
+static void last_life(struct pair *p)
+{
+    struct life l;
+    life_begin(p, &l);
+    traffic(&p->a, &p->b);
+    life_end(&l);
+    pair_close(p, 0);
+}
+
 /* ---- endings: what is the matter with "a" when it is reset ---- */
 
 static void idle(struct pair *p, struct life *l)
@@ -281,10 +300,7 @@ static void many_lives(void **state)
     (void)state;
     pair_open(&p, &(struct pair_conf){.depth = 4, .send_wr = 16, .recv_wr = 16});
     traffic(&p.a, &p.b);
-    reset(&p.a);
-    side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
-    side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
-    reset(&p.b);
+    reset_both(&p);
     for (unsigned i = 0; i < 3 * sizeof(endings) / sizeof(endings[0]); i++) {
         unsigned kind = i % (sizeof(endings) / sizeof(endings[0]));
         print_message("life %u: %s\n", i, endings[kind].what);
@@ -454,10 +470,7 @@ static void while_it_connects(void **state)
     struct life l;
     (void)state;
     pair_open(&p, &(struct pair_conf){.depth = 1});
-    reset(&p.a);
-    side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
-    side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
-    reset(&p.b);
+    reset_both(&p);
     for (int i = 0; i < 3; i++) {
         struct rdma_conn_param param = {.qp_num = p.b.id->qp->qp_num};
         side_recv(&p.a, 1, 0, 8);
@@ -470,32 +483,22 @@ static void while_it_connects(void **state)
         side_poll_none(&p.a, 2);
         life_end(&l);
     }
-    life_begin(&p, &l);
-    traffic(&p.a, &p.b);
-    life_end(&l);
-    pair_close(&p, 0);
+    last_life(&p);
 }
 
 static void after_an_error_without_a_connection(void **state)
 {
     struct pair p;
-    struct life l;
     (void)state;
     pair_open(&p, &(struct pair_conf){.depth = 1});
-    reset(&p.a);
-    side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
-    side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
-    reset(&p.b);
+    reset_both(&p);
     for (int i = 0; i < 2; i++) {
         side_recv(&p.a, 1, 0, 8);
         assert_int_equal(to_state(&p.a, IBV_QPS_ERR), 0);
         assert_int_equal(side_poll(&p.a).status, IBV_WC_WR_FLUSH_ERR);
         reset(&p.a);
     }
-    life_begin(&p, &l);
-    traffic(&p.a, &p.b);
-    life_end(&l);
-    pair_close(&p, 0);
+    last_life(&p);
 }
 
 /* ---- with other threads ---- */

@@ -5,7 +5,7 @@
 
 set -u
 cc=${CC:-cc}
-flags='-std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only'
+flags='-std=gnu11 -D_GNU_SOURCE -DCMOCKA_DISABLE_DEPRECATION_WARNINGS -Wall -Wextra -Werror -fsyntax-only'
 failures=0
 count=0
 

@@ -3,6 +3,8 @@
  * What an iWARP device of this kind does not have: each call fails where the object would be made,
  * with the documented error, and leaves everything as it was.
  */
+#include "fails.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,13 +47,6 @@ static int close_objects(void **state)
     (void)state;
     return ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
 }
-
-#define NULL_AND(error, call)                                                                      \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        assert_null(call);                                                                         \
-        assert_int_equal(errno, error);                                                            \
-    } while (0)
 
 /* Objects that cannot exist; the calls must not look at them. */
 #define FAKE ((void *)sizeof(int))

@@ -6,6 +6,8 @@
 . "$SRCDIR/tests/apps/lib.sh"
 cc=${CC:-cc}
 libraries=$BUILDDIR/.libs
+no_test_variables
+preload=$("$ANYWARP" env | sed -n 's/^export LD_PRELOAD=//p')
 unset IBV_CONFIG_DIR ANYWARP_DEVICES ANYWARP_CONGESTION SYSFS_PATH
 printf 'int main(void) { return 7; }\n' >"$dir/main.c"
 
@@ -80,6 +82,14 @@ build static -static &&
     expect 1 "FAIL $dir/static is statically linked.* -> link it" "$ANYWARP" doctor "$dir/static"
 build loader -Wl,--dynamic-linker=/none/ld.so
 expect 1 "wants the loader /none/ld.so, which is not here" "$ANYWARP" doctor "$dir/loader"
+build musl -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1
+expect 1 "FAIL $dir/musl is for the C library musl, on which anywarp does not run" \
+    "$ANYWARP" doctor "$dir/musl"
+echo 'unsigned long confstr(int n, char *s, unsigned long z) { return (void)n, (void)s, z - z; }' \
+    >"$dir/confstr.c"
+"$cc" -shared -fPIC -o "$dir/confstr.so" "$dir/confstr.c" && [ -z "$preload" ] &&
+    expect 1 'FAIL the C library of this system is not glibc; musl' \
+        env LD_PRELOAD="$dir/confstr.so" "$ANYWARP" doctor
 cp "$(type -P true)" "$dir/ld.so"
 build libc -Wl,--dynamic-linker="$dir/ld.so"
 expect 1 "is for another C library" "$ANYWARP" doctor "$dir/libc"
@@ -92,6 +102,8 @@ echo 'IBVERBS_1.99 { global: newer; };' >"$dir/newer.map"
 build newer -L"$dir/lib" -l:libibverbs.so.1
 expect 1 "FAIL $dir/newer wants version IBVERBS_1.99 of libibverbs.so.1" \
     "$ANYWARP" doctor "$dir/newer"
+timeout 30 "$ANYWARP" run "$dir/newer" >"$dir/out" 2>&1 && failed 'newer runs' out
+grep -q "version .IBVERBS_1.99' not found" "$dir/out" || failed 'the loader takes it' out
 printf 'int newer(void);\nint call(void) { return newer(); }\n' >"$dir/call.c"
 "$cc" -shared -fPIC -Wl,-soname,libcall.so -o "$dir/lib/libcall.so" "$dir/call.c" -L"$dir/lib" \
     -l:libibverbs.so.1
@@ -107,6 +119,28 @@ expect 1 "FAIL libibverbs.so.1 is loaded from $dir/lib/libibverbs.so.1: RPATH .*
     "$ANYWARP" doctor "$dir/rpath"
 build runpath -L"$dir/lib" -l:libibverbs.so.1 -Wl,--enable-new-dtags,-rpath,"$dir/lib"
 expect 1 "ok $dir/runpath loads anywarp's libibverbs.so.1" "$ANYWARP" doctor "$dir/runpath"
+
+# Of a later C library, or a later library of others: the loader refuses it, and the doctor says why.
+for node in GLIBC_2.999 OTHER_2; do
+    soname=libm.so.6
+    [ $node != OTHER_2 ] || soname=libother.so.1
+    mkdir -p "$dir/now" "$dir/later"
+    printf 'int newer(void) { return 0; }\n' >"$dir/newer.c"
+    echo "OTHER_1 { global: older; };" >"$dir/now.map"
+    echo "$node { global: newer; };" >"$dir/later.map"
+    printf 'int older(void) { return 0; }\n' >"$dir/older.c"
+    "$cc" -shared -fPIC -Wl,-soname,$soname -Wl,--version-script="$dir/later.map" \
+        -o "$dir/later/$soname" "$dir/newer.c"
+    [ $node = GLIBC_2.999 ] || "$cc" -shared -fPIC -Wl,-soname,$soname \
+        -Wl,--version-script="$dir/now.map" -o "$dir/now/$soname" "$dir/older.c"
+    build "wants_$node" -L"$dir/later" -l:$soname
+    export LD_LIBRARY_PATH=$dir/now
+    timeout 30 "$ANYWARP" run "$dir/wants_$node" >"$dir/out" 2>&1 && failed "$node runs" out
+    grep -q "version .$node' not found" "$dir/out" || failed "$node: the loader does not say so" out
+    expect 1 "FAIL $dir/wants_$node .*wants version $node.*, which .*/$soname does not have ->" \
+        "$ANYWARP" doctor "$dir/wants_$node"
+    unset LD_LIBRARY_PATH
+done
 mkdir "$dir/bare"
 "$cc" -shared -fPIC -o "$dir/bare/libibverbs.so.1" "$dir/newer.c"
 build by_path "$dir/bare/libibverbs.so.1"

@@ -20,25 +20,26 @@ quietly()
         exit 1
     }
 }
-quietly "$SRCDIR/configure" --prefix="$prefix" CC="${CC:-cc}" CFLAGS=-O0
+quietly "$SRCDIR/configure" --prefix="$prefix" --libdir="$prefix/lib64/odd" CC="${CC:-cc}" CFLAGS=-O0
 quietly make -j2
 
 # As README says, with that folder.
 sed -n '/^    \$ make -C build install/,/^$/s/^    \$ //p' "$SRCDIR/README.md" >"$dir/install"
 grep -q pkg-config "$dir/install" || failed "README does not say how to install"
-sed -i "s|/usr/local/|$prefix/|" "$dir/install"
+sed -i "s|/usr/local/lib/|$prefix/lib64/odd/|" "$dir/install"
 cp "$SRCDIR/examples/endpoint.c" "$dir/app.c"
 cd "$dir" || exit 99
 command -v man >/dev/null || sed -i '/^man /d' "$dir/install"
 quietly bash -e "$dir/install"
-ldd app | grep -q "$prefix/lib/anywarp/librdmacm" || failed "app has other libraries"
+ldd app | grep -q "$prefix/lib64/odd/anywarp/librdmacm" || failed "app has other libraries"
 
 expect_file()
 {
     [ -e "$prefix/$1" ] || failed "not installed: $1"
 }
-for file in bin/anywarp bin/rdma_sum_client lib/anywarp/libibverbs.so.1 lib/anywarp/librdmacm.so.1 \
-    lib/anywarp/pkgconfig/librdmacm.pc include/anywarp/rdma/rdma_cma.h lib/anywarp/bin/rping \
+for file in bin/anywarp bin/rdma_sum_client lib64/odd/anywarp/libibverbs.so.1 \
+    lib64/odd/anywarp/librdmacm.so.1 lib64/odd/anywarp/pkgconfig/librdmacm.pc \
+    include/anywarp/rdma/rdma_cma.h lib64/odd/anywarp/bin/rping \
     share/doc/anywarp/examples/README.md share/man/man1/rping.1anywarp \
     share/man/man7/anywarp-examples.7; do
     expect_file $file
@@ -46,7 +47,14 @@ done
 [ ! -e "$prefix/bin/rping" ] || failed "rping is in the way of the system's"
 
 # From here on as somebody who has the installed files only.
-export PKG_CONFIG_PATH=$prefix/lib/anywarp/pkgconfig
+export PKG_CONFIG_PATH=$prefix/lib64/odd/anywarp/pkgconfig
+expect_version()
+{
+    [ "$(pkg-config --modversion "$1")" = "$2" ] ||
+        failed "version of $1: $(pkg-config --modversion "$1"), wanted $2"
+}
+expect_version libibverbs "$(PKG_CONFIG_PATH='' pkg-config --modversion libibverbs)"
+expect_version librdmacm 1.5.65.0
 cp "$prefix"/share/doc/anywarp/examples/*.[ch] "$dir"
 cd "$dir" || exit 99
 built=0
@@ -84,10 +92,11 @@ run_pair()
 }
 port=$(free_port)
 ldd ./ping >ldd 2>&1
-[ "$(grep -c "$prefix/lib/anywarp" ldd)" = 2 ] || failed 'ping has other libraries' ldd
+[ "$(grep -c "$prefix/lib64/odd/anywarp" ldd)" = 2 ] || failed 'ping has other libraries' ldd
 run_pair ./ping -- ./ping
 run_pair ./counter -- ./counter
-run_pair "$prefix/lib/anywarp/bin/rping" -s -C 5 -- "$prefix/lib/anywarp/bin/rping" -c -C 5 -a
+rping=$prefix/lib64/odd/anywarp/bin/rping
+run_pair "$rping" -s -C 5 -- "$rping" -c -C 5 -a
 
 cd "$dir/build" || exit 99
 quietly make uninstall

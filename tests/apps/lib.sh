@@ -129,6 +129,12 @@ expect_status()
     [ $status = "$want" ] || failed "$what: $name: exit status $status, wanted $want" "$name" "$@"
 }
 
+# Later releases' server listens to TCP, too, at the number of its RDMA port, which is a TCP port here.
+cmtime_fits()
+{
+    ! cmtime -h 2>&1 | grep -q base_qpn || { echo "no cmtime: this one wants its port twice" && false; }
+}
+
 # lines_at_least NAME COUNT
 lines_at_least()
 {

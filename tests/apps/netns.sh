@@ -96,11 +96,13 @@ for address in 10.77.0.2 fd77::2; do
 done
 
 # Its server stays.
-serve cmtime
-client cmtime -s 10.77.0.2 -c 1000
-[ "$(grep -cE '^[a-z ]+: +[0-9.]+' "$dir/client")" = 7 ] || failed "cmtime: no times" client
-[ ! -s "$dir/client.err" ] || failed "cmtime: errors" client
-stop server
+if cmtime_fits; then
+    serve cmtime
+    client cmtime -s 10.77.0.2 -c 1000
+    [ "$(grep -cE '^[a-z ]+: +[0-9.]+' "$dir/client")" = 7 ] || failed "cmtime: no times" client
+    [ ! -s "$dir/client.err" ] || failed "cmtime: errors" client
+    stop server
+fi
 
 # fails STATUS PATTERN COMMAND...: soon, and says so.
 fails()

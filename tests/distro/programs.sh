@@ -3,13 +3,33 @@
 # The stock programs of the distribution that this runs in, each against itself over loopback, and
 # what of its programs, providers and Python modules finds all names of ours. Prints a line for each:
 # "NAME ok", "NAME FAILED", or "NAME -" for what is not installed.
-# usage: tests/distro/programs.sh BUILD-TREE
+# With a FOLDER, the programs of the release that is there, on the other libraries of this one.
+# usage: tests/distro/programs.sh BUILD-TREE [FOLDER], or an unpacked bundle
 
 SRCDIR=$(readlink -f "$(dirname "$0")/../..")
 BUILDDIR=$(readlink -f "$1")
 ANYWARP=$BUILDDIR/anywarp
+libraries=$BUILDDIR/.libs
+if [ -d "$BUILDDIR/lib/anywarp" ]; then
+    ANYWARP=$BUILDDIR/bin/anywarp
+    libraries=$BUILDDIR/lib/anywarp
+fi
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
+limit=${PROGRAM_SECONDS:-60} # of each
+folder=${2-}
+
+# Programs only: what else is there is for another C library.
+files()
+{
+    dpkg-query ${folder:+--admindir="$folder/var/lib/dpkg"} -L "$@" 2>/dev/null
+}
+if [ -n "$folder" ]; then
+    mkdir "$dir/bin"
+    files rdmacm-utils ibverbs-utils perftest | grep ^/usr/bin/. |
+        sed "s,^,$folder," | xargs ln -st "$dir/bin"
+    PATH=$dir/bin:$PATH
+fi
 
 row()
 {
@@ -32,7 +52,7 @@ alone()
         row "$name" -
         return
     fi
-    timeout 60 "$ANYWARP" run "$@" >"$dir/$name" 2>"$dir/$name.err" && grep -q "$text" "$dir/$name" ||
+    timeout "$limit" "$ANYWARP" run "$@" >"$dir/$name" 2>"$dir/$name.err" && grep -q "$text" "$dir/$name" ||
         result=FAILED
     row "$name" $result
     [ $result = ok ] || shown "$name"
@@ -48,10 +68,10 @@ pair()
     fi
     port=$(free_port)
     # shellcheck disable=SC2086 # words
-    start server timeout 60 ${2//PORT/$port}
+    start server timeout "$limit" ${2//PORT/$port}
     wait_listening "$port" "${pids[server]}" || result=FAILED
     # shellcheck disable=SC2086
-    timeout 60 "$ANYWARP" run ${3//PORT/$port} >"$dir/client" 2>"$dir/client.err" || result=FAILED
+    timeout "$limit" "$ANYWARP" run ${3//PORT/$port} >"$dir/client" 2>"$dir/client.err" || result=FAILED
     [ $result = ok ] || kill "${pids[server]}" 2>/dev/null
     wait "${pids[server]}" || result=FAILED
     unset 'pids[server]'
@@ -64,20 +84,21 @@ names()
 {
     local file missing result=ok count=0
     while read -r file; do
+        file=$folder$file
         [ -f "$file" ] && readelf -d "$file" 2>/dev/null | grep -q 'NEEDED.*lib\(ibverbs\|rdmacm\)\.' ||
             continue
         count=$((count + 1))
-        LD_LIBRARY_PATH=$BUILDDIR/.libs ldd -r "$file" >"$dir/ldd" 2>&1
+        LD_LIBRARY_PATH=$libraries ldd -r "$file" >"$dir/ldd" 2>&1
         missing=$(grep -E '(undefined symbol|not found|not defined).*(ibv_|rdma_|verbs_|IBVERBS|RDMACM)' \
             "$dir/ldd")
-        grep -qF "$BUILDDIR/.libs/libibverbs.so.1" "$dir/ldd" || missing='does not load ours'
+        grep -qF "$libraries/libibverbs.so.1" "$dir/ldd" || missing='does not load ours'
         [ -z "$missing" ] && continue
         result=FAILED
         printf '%s\n%s\n' "$file" "$missing" >&2
-    done < <(dpkg -L rdmacm-utils ibverbs-utils perftest ibverbs-providers python3-pyverbs 2>/dev/null)
+    done < <(files rdmacm-utils ibverbs-utils perftest ibverbs-providers python3-pyverbs)
     [ $count -ge 40 ] || result=FAILED
     row "names" $result
-    echo "$count files" >&2
+    echo "names: $count files" >&2
 }
 
 names

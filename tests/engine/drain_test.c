@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Streams that end while what we send is stuck in a full window, or what came in waits. */
+#include "conn/stream_mem.h"
 #include "engine/still.h"
 #include "unit/vectors.h"
 
@@ -37,7 +38,7 @@ static int setup(void **state)
     cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
     mr = ibv_reg_mr(pd, buf, sizeof(buf), 0);
     struct ibv_qp_init_attr init = {
-        .send_cq = cq, .recv_cq = cq, .cap = {4, 0, 1, 0, 0}, .qp_type = IBV_QPT_RC};
+        .send_cq = cq, .recv_cq = cq, .cap = {4, EARLYS, 1, 1, 0}, .qp_type = IBV_QPT_RC};
     qp = ibv_create_qp(pd, &init);
     assert_non_null(qp);
     assert_int_equal(iwc_stream_mem_pair(pair, WINDOW, WINDOW), 0);
@@ -236,6 +237,34 @@ static void a_fin_has_the_time_that_began_last(void **state)
     assert_int_equal(iw_qp(qp)->end.error, IW_ERR_LLP_LOST);
 }
 
+/** What waits behind messages that wait is taken in, the FIN too: they all are received first. */
+static void nothing_before_a_fin_that_was_taken_in_is_lost(void **state)
+{
+    static uint8_t into[EARLY];
+    struct ibv_mr *to = ibv_reg_mr(pd, into, sizeof(into), IBV_ACCESS_LOCAL_WRITE);
+    struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
+    uint32_t sent = 0;
+    (void)state;
+    while (!iw_qp(qp)->rx.paused)
+        send_early(++sent);
+    peer->ops->shutdown(peer);
+    iw_qp(qp)->rx.stall.since = 1; /* long ago */
+    iw_qp_stalled(iw_qp(qp));
+    assert_true(iw_qp(qp)->rx.fin_seen);
+    for (uint32_t i = 1; i <= sent; i++) {
+        struct ibv_sge sge = {(uintptr_t)into, sizeof(into), to->lkey};
+        struct ibv_recv_wr *bad, wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
+        struct ibv_wc wc;
+        assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+        assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+        assert_int_equal(wc.wr_id, i);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        still_run(qp, EPOLLIN | EPOLLRDHUP);
+    }
+    assert_false(iw_qp(qp)->tx.linked);
+    assert_int_equal(ibv_dereg_mr(to), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +274,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_dropped_is_dropped_in_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fin_has_the_time_that_began_last, setup, teardown),
         cmocka_unit_test_setup_teardown(a_paused_stream_says_why_it_died, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_before_a_fin_that_was_taken_in_is_lost, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

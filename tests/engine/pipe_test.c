@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Two whole ends over a pipe in memory that splits, starves and corrupts. */
+#include "conn/stream_mem.h"
 #include "engine/end.h"
 
 #include <setjmp.h>

@@ -3,6 +3,7 @@
  * A peer that has answered before the thread is back that sent the question: the question completes
  * first all the same, and so does its event.
  */
+#include "conn/stream_mem.h"
 #include "engine/still.h"
 #include "unit/vectors.h"
 

@@ -3,6 +3,7 @@
  * A random walk over memory streams: two RNICs in one thread that bytes leave and reach in pieces
  * of any size, at any time. The same seed gives the same walk to the last bit.
  */
+#include "conn/stream_mem.h"
 #include "engine/still.h"
 #include "walk/walk.h"
 

@@ -2,6 +2,7 @@
 /* DDP segments: the input is one ULPDU. */
 #include "fuzz/fuzz.h"
 #include "wire/ddp.h"
+#include "wire/opcode.h"
 #include "wire/rdmap.h"
 
 /** The promises of a segment that was found good. */

@@ -7,6 +7,7 @@
 #include "fuzz/fuzz.h"
 
 #include "conn/rx.h"
+#include "conn/rx_text.h"
 #include "unmark.h"
 
 #define BYTES_MAX (4 * FPDU_MAX)

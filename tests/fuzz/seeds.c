@@ -4,8 +4,10 @@
  * what our own code says when two ends of it talk to each other.
  */
 #include "common/list.h"
+#include "conn/stream_mem.h"
 #include "engine/end.h"
 #include "unit/vectors.h"
+#include "wire/opcode.h"
 #include "wire/terminate.h"
 
 #include <stdio.h>

@@ -10,6 +10,7 @@
 
 #include "qp/link.h"
 #include "wire/bytes.h"
+#include "wire/opcode.h"
 
 #include <sys/epoll.h>
 

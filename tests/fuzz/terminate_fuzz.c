@@ -2,6 +2,7 @@
 /* Terminate messages: the room for their text and a cause of our own, then the peer's bytes. */
 #include "fuzz/fuzz.h"
 #include "wire/terminate.h"
+#include "wire/terminate_text.h"
 
 static void describe(const struct terminate *t, size_t room)
 {

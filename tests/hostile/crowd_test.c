@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +24,10 @@
 #define TOO     64 /* many */
 #define CROWD   (KEPT + TOO)
 #define WAIT_MS 10000
+
+#define TIME_MS  5000 /* that each has */
+#define EARLY_MS 500
+#define LATE_MS  2500
 
 static int descriptors(void)
 {
@@ -152,11 +157,44 @@ static void the_rejected_count(void **state)
     }
 }
 
+static long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/** Where there is room, those that say nothing or stay have their time, and no more. */
+static void their_time_is_bounded(void **state)
+{
+    struct cm_sides s;
+    (void)state;
+    cm_open(&s, NULL);
+    int before = descriptors();
+    long start = now_ms();
+    int silent = call(&s), stays = call(&s);
+    ask(stays);
+    reject(&s);
+    expect_reply(stays);
+    usleep(TIME_MS / 2 * 1000);
+    assert_int_equal(descriptors(), before + 4);
+    assert_true(closed(silent, TIME_MS));
+    assert_in_range(now_ms() - start, TIME_MS - EARLY_MS, TIME_MS + LATE_MS);
+    close(silent);
+    while (descriptors() > before + 1 && now_ms() - start < TIME_MS + LATE_MS)
+        usleep(10000);
+    assert_int_equal(descriptors(), before + 1); /* our own end */
+    close(stays);
+    cm_quiet(s.b, 0);
+    cm_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_make_room),
         cmocka_unit_test(the_rejected_count),
+        cmocka_unit_test(their_time_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,19 +224,24 @@ static struct sockaddr_in listen_here(struct peer *p)
     return addr;
 }
 
-void peer_listen(struct peer *p, const struct peer_conf *conf)
+void peer_prepare(struct peer *p, const struct sockaddr_in *addr, const struct pair_conf *conf)
 {
     struct side *v = &p->victim;
-    begin(p, conf);
-    struct sockaddr_in addr = listen_here(p);
     v->events = rdma_create_event_channel();
     assert_non_null(v->events);
     assert_int_equal(rdma_create_id(v->events, &v->id, NULL, RDMA_PS_TCP), 0);
-    assert_int_equal(rdma_resolve_addr(v->id, NULL, (struct sockaddr *)&addr, 2000), 0);
+    assert_int_equal(rdma_resolve_addr(v->id, NULL, (struct sockaddr *)addr, 2000), 0);
     assert_int_equal(side_event(v, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
     assert_int_equal(rdma_resolve_route(v->id, 2000), 0);
     assert_int_equal(side_event(v, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
-    side_open(v, &conf->side);
+    side_open(v, conf);
+}
+
+void peer_listen(struct peer *p, const struct peer_conf *conf)
+{
+    begin(p, conf);
+    struct sockaddr_in addr = listen_here(p);
+    peer_prepare(p, &addr, &conf->side);
 }
 
 void peer_called(struct peer *p)

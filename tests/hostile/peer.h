@@ -92,7 +92,9 @@ void peer_open(struct peer *p, const struct peer_conf *conf);
 /** Destroys the victim, canaries checked, and closes the sockets. */
 void peer_close(struct peer *p);
 
-/** Listens, and prepares a victim up to where rdma_connect() comes next. */
+/** A victim that is to connect to @p addr, up to where rdma_connect() comes next. */
+void peer_prepare(struct peer *p, const struct sockaddr_in *addr, const struct pair_conf *conf);
+/** Listens, and prepares a victim to connect to that. */
 void peer_listen(struct peer *p, const struct peer_conf *conf);
 /** The victim's rdma_connect() to us. */
 void peer_called(struct peer *p);

@@ -160,21 +160,13 @@ static void open_there(struct peer *p)
 {
     uint8_t reply[PEER_REPLY_MAX];
     struct sockaddr_in addr;
-    struct side *v = &p->victim;
     p->fd = p->quoted = -1;
     p->listening = listen_there(&addr);
-    v->events = rdma_create_event_channel();
-    assert_non_null(v->events);
-    assert_int_equal(rdma_create_id(v->events, &v->id, NULL, RDMA_PS_TCP), 0);
-    assert_int_equal(rdma_resolve_addr(v->id, NULL, (struct sockaddr *)&addr, 2000), 0);
-    assert_int_equal(side_event(v, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
-    assert_int_equal(rdma_resolve_route(v->id, 2000), 0);
-    assert_int_equal(side_event(v, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
-    side_open(v, &(struct pair_conf){.send_wr = MANY});
+    peer_prepare(p, &addr, &(struct pair_conf){.send_wr = MANY});
     peer_called(p);
     peer_take_request(p);
     peer_send(p, reply, peer_reply(p, reply));
-    side_event(v, RDMA_CM_EVENT_ESTABLISHED);
+    side_event(&p->victim, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 static void the_dead_are_found(void **state)

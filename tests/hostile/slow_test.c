@@ -21,6 +21,12 @@
 #define MB        (1 << 20)
 #define COST      (4 * MB) /* bytes of memory that one peer may cost; a sanitizer keeps more */
 #define WRS       64
+#define PEERS     16
+#define READS     4            /* more than TCP takes */
+#define KEPT      (16 * MB)    /* for one that owes an answer */
+#define TAKEN_IN  (16 * MB)    /* in case it stalls for long */
+#define TURN      (256 * 1024) /* of a peer that takes little */
+#define STAGING   (160 * 1024)
 #define HALF_OPEN 512
 #define HALF_COST 16384 /* bytes of memory that one of them may cost */
 #define DRIBBLED  16
@@ -82,6 +88,52 @@ static void sending_to_nobody(void **state)
     peer_close(&p);
 }
 
+/** Messages that it needs for an answer may be behind others: more of them are kept. */
+static void sending_instead_of_answering(void **state)
+{
+    static struct peer p;
+    (void)state;
+    peer_open(&p, &(struct peer_conf){.no_crc = true});
+    struct side remote = {.buf = p.victim.buf, .mr = p.victim.mr};
+    assert_int_equal(side_post(&p.victim, &remote, IBV_WR_RDMA_READ, 1, 0, 8, 0, 0), 0);
+    size_t before = witness_memory();
+    flood(&p);
+    size_t after = witness_memory();
+    if (after) /* it can be told */
+        assert_in_range(after, before + KEPT - COST, before + KEPT + TAKEN_IN + COST);
+    witness_sleeps(LOOK_MS);
+    witness_goes_on();
+    peer_hang_up(&p, true);
+    peer_close(&p);
+}
+
+/** Answers with a CRC are copied: one turn of each, not what was asked for. */
+static void asking_and_not_reading(void **state)
+{
+    static struct peer p[PEERS];
+    uint8_t hdr[28];
+    (void)state;
+    for (int i = 0; i < PEERS; i++) {
+        peer_open(&p[i], &(struct peer_conf){.small_window = true});
+        memset(p[i].victim.buf, 1, SIDE_BYTES);
+    }
+    size_t before = witness_memory();
+    for (int i = 0; i < PEERS * READS; i++) {
+        struct peer *asks = &p[i % PEERS];
+        struct side *v = &asks->victim;
+        peer_read_request(hdr, 1, 0, SIDE_BYTES, v->mr->rkey, (uintptr_t)v->buf);
+        struct peer_seg s = peer_untagged(asks, PEER_READ_REQUEST, hdr, sizeof(hdr));
+        peer_send_seg(asks, &s);
+    }
+    witness_sleeps(LOOK_MS);
+    assert_in_range(witness_memory(), 0, before + PEERS * (TURN + PEER_FPDU_MAX) + COST);
+    witness_goes_on();
+    for (int i = 0; i < PEERS; i++) {
+        peer_hang_up(&p[i], true);
+        peer_close(&p[i]);
+    }
+}
+
 /** A message that comes byte by byte is a message all the same. */
 static void byte_by_byte(void **state)
 {
@@ -106,17 +158,19 @@ static void byte_by_byte(void **state)
 /** Half an FPDU each, of the longest, on many connections. */
 static void half_a_message(void **state)
 {
-    enum { PEERS = 16 };
     static struct peer p[PEERS];
     static uint8_t bytes[PEER_FPDU_MAX];
     (void)state;
-    for (int i = 0; i < PEERS; i++) {
+    for (int i = 0; i < PEERS; i++)
         peer_open(&p[i], &(struct peer_conf){.no_crc = true});
+    size_t before = witness_memory();
+    for (int i = 0; i < PEERS; i++) {
         struct peer_seg s = peer_untagged(&p[i], PEER_SEND, NULL, 60000);
         size_t len = peer_fpdu(&p[i], &s, bytes);
         peer_send(&p[i], bytes, len / 2);
     }
     witness_sleeps(LOOK_MS);
+    assert_in_range(witness_memory(), 0, before + PEERS * STAGING + COST);
     witness_goes_on();
     for (int i = 0; i < PEERS; i++) {
         peer_hang_up(&p[i], false);
@@ -153,9 +207,14 @@ static void half_a_handshake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(never_reading),    cmocka_unit_test(sending_to_nobody),
-        cmocka_unit_test(byte_by_byte),     cmocka_unit_test(half_a_message),
+        cmocka_unit_test(never_reading),
+        cmocka_unit_test(asking_and_not_reading),
+        cmocka_unit_test(byte_by_byte),
+        cmocka_unit_test(half_a_message),
         cmocka_unit_test(half_a_handshake),
+        /* last, as malloc() keeps for itself what these have freed */
+        cmocka_unit_test(sending_to_nobody),
+        cmocka_unit_test(sending_instead_of_answering),
     };
     return cmocka_run_group_tests(tests, witness_setup, witness_teardown);
 }

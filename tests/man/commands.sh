@@ -8,6 +8,7 @@ private_network "$@"
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
 need ibv_devinfo rping tshark
+no_test_variables
 own=$BUILDDIR/src/tools/bin
 shown=$PATH:${ANYWARP%/*}:$BUILDDIR/examples
 

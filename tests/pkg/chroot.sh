@@ -2,17 +2,23 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The Debian packages, from the tarball of "make dist" on: built, examined by lintian, installed in
 # a fresh Debian in a folder, used there without privileges or network, removed without a trace.
-# Needs root and the package mirror. With a FOLDER, the packages are left there.
-# usage: tests/pkg/chroot.sh BUILD-TREE [FOLDER]
+# Needs root and the package mirror. For another RELEASE than this system's they are built in a folder,
+# too. With a FOLDER, the packages are left there.
+# usage: tests/pkg/chroot.sh BUILD-TREE [RELEASE [FOLDER]]
 
 SRCDIR=$(readlink -f "$(dirname "$0")/../..")
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
-[ $# -ge 1 ] || die "usage: tests/pkg/chroot.sh BUILD-TREE [FOLDER]"
+# shellcheck source=tests/distro/lib.sh
+. "$SRCDIR/tests/distro/lib.sh"
+[ $# -ge 1 ] || die "usage: tests/pkg/chroot.sh BUILD-TREE [RELEASE [FOLDER]]"
 build=$(readlink -f "$1")
-keep=${2:+$(readlink -f "$2")}
+here=$(os_release VERSION_CODENAME)
+release=${2:-$here}
+keep=${3:+$(readlink -f "$3")}
 [ "$(id -u)" = 0 ] || skip 'only root can make the packages of a root file system its own'
-need dpkg-buildpackage lintian mmdebstrap
+[ "$release" != "$here" ] || need dpkg-buildpackage lintian
+need_releases "$release"
 system=$dir/root
 chmod 755 "$dir"
 unset MAKEFLAGS MFLAGS LD_LIBRARY_PATH
@@ -54,23 +60,35 @@ inventory()
         "${found[@]}" -type f -print0 | xargs -0 sha256sum) | sort
 }
 
-mkdir "$dir/source"
+if [ "$release" = "$here" ]; then
+    source=$dir/source
+    builder=()
+    apt-get indextargets --format "deb \$(SITE) \$(RELEASE) \$(COMPONENT)" \
+        'Created-By: Packages' 'Origin: Debian' | sort -u >"$dir/sources.list"
+else
+    source=$dir/builder/root/source
+    builder=(enter host "$dir/builder")
+    echo "deb $mirror $release main" >"$dir/sources.list"
+    quietly mmdebstrap --variant=apt --dpkgopt=force-unsafe-io --include=build-essential,debhelper,iproute2,lintian \
+        "$release" "$dir/builder" "$dir/sources.list"
+fi
+mkdir "$source"
 quietly make -s -C "$build" dist
-quietly tar -C "$dir/source" -xf "$build"/anywarp-*.tar.xz
-cd "$dir/source"/anywarp-* || exit 99
-quietly dpkg-buildpackage -us -uc -b -j"$(nproc)"
-quietly lintian --fail-on error --allow-root ../anywarp_*.changes
+quietly tar -C "$source" --strip-components=1 --one-top-level=anywarp -xf "$build"/anywarp-*.tar.xz
+[ ${#builder[@]} = 0 ] || quietly "${builder[@]}" \
+    sh -c 'cd /root/source/anywarp && apt-get -q update && apt-get -q -y --no-install-recommends build-dep ./'
+quietly "${builder[@]}" sh -c "cd '${source#"$dir/builder"}/anywarp' &&
+    dpkg-buildpackage -us -uc -b -j$(nproc)"
+quietly "${builder[@]}" sh -c "lintian --fail-on error --allow-root \
+    '${source#"$dir/builder"}'/anywarp_*.changes"
 sed 's/^/    /' "$dir/log"
-[ -z "$keep" ] || cp ../*.deb "$keep"
+[ -z "$keep" ] || cp "$source"/*.deb "$keep"
 
-apt-get indextargets --format "deb \$(SITE) \$(RELEASE) \$(COMPONENT)" \
-    'Created-By: Packages' 'Origin: Debian' | sort -u >"$dir/sources.list"
-codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 quietly mmdebstrap --variant=apt --include=gcc,libc6-dev,pkg-config,rdmacm-utils \
-    "$codename" "$system" "$dir/sources.list"
+    "$release" "$system" "$dir/sources.list"
 quietly apt update
 mkdir "$system/debs"
-find .. -maxdepth 1 -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$system/debs" \;
+find "$source" -maxdepth 1 -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$system/debs" \;
 packages=$(cd "$system" && printf '/%s ' debs/*.deb)
 [ "$(wc -w <<<"$packages")" = 3 ] || failed "not three packages: $packages"
 inventory >"$dir/before"

@@ -51,6 +51,7 @@ draw_example()
 
 draw_cmtime()
 {
+    cmtime_fits || { draw_ucmatose && return; }
     server=(cmtime -p "$port")
     client=(cmtime -s 127.0.0.1 -p "$port" -c "$(pick 1 20 200)")
     stays=yes

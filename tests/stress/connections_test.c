@@ -295,7 +295,7 @@ static int start(void **state)
                : -1;
 }
 
-static int stop(void **state)
+static int end_all(void **state)
 {
     int status = 0;
     (void)state;
@@ -458,5 +458,5 @@ int main(void)
         cmocka_unit_test(nothing_is_left_over),
         cmocka_unit_test(all_at_once),
     };
-    return cmocka_run_group_tests_name("connections", tests, start, stop);
+    return cmocka_run_group_tests_name("connections", tests, start, end_all);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
-#include "device/context.h"
+#include "device/async.h"
+
+#include "cq/cq.h"
+#include "env/eventfd.h"
 #include "qp/qp.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
 #include "cq/cq.h"
 #include "device/context.h"
+#include "env/eventfd.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ static int setup(void **state)
     ctx->num_comp_vectors = 1;
     f->ch = iw_channel_create(ctx);
     for (int i = 0; i < CQS; i++)
-        f->cq[i] = iw_cq_create(ctx, 4, NULL, &f->ch->pub, 0);
+        f->cq[i] = iw_cq_create(ctx, 4, NULL, &f->ch->pub, 0, NULL);
     *state = f;
     return f->ch && f->cq[0] && f->cq[1] && f->cq[2] ? 0 : -1;
 }

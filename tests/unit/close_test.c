@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -21,14 +22,14 @@
 static const char *const grid[STATES][EVENTS] = {
     [IWC_CLOSE_OPEN] = {" FLUSHING", "t! TERM", "# OPEN", "! PEER_FIN", "f! DRAIN", "r! CLOSED",
                         "# OPEN"},
-    [IWC_CLOSE_FLUSHING] = {" FLUSHING", "t! TERM", "f DRAIN", " PEER_FIN", "f! DRAIN", "r! CLOSED",
-                            "rx! CLOSED"},
+    [IWC_CLOSE_FLUSHING] = {" FLUSHING", "t! TERM", "f! DRAIN", "! PEER_FIN", "f! DRAIN",
+                            "r! CLOSED", "rx! CLOSED"},
     [IWC_CLOSE_TERM] = {" TERM", " TERM", "f DRAIN", " PEER_FIN", "f DRAIN", "r CLOSED",
                         "rx CLOSED"},
     [IWC_CLOSE_DRAIN] = {" DRAIN", " DRAIN", "# DRAIN", "r CLOSED", " DRAIN", "r CLOSED",
                          "r CLOSED"},
-    [IWC_CLOSE_PEER_FIN] = {" PEER_FIN", " PEER_FIN", "r CLOSED", "# PEER_FIN", "r! CLOSED",
-                            "r! CLOSED", "rx! CLOSED"},
+    [IWC_CLOSE_PEER_FIN] = {" PEER_FIN", " PEER_FIN", "r CLOSED", "# PEER_FIN", "r CLOSED",
+                            "r CLOSED", "rx CLOSED"},
     [IWC_CLOSE_CLOSED] = {" CLOSED", " CLOSED", "# CLOSED", "# CLOSED", "# CLOSED", " CLOSED",
                           " CLOSED"},
 };
@@ -53,6 +54,12 @@ static void every_pair(void **ctx)
     }
 }
 
+/* Whether the program may still use the connection. */
+static bool runs(enum iwc_close_state s)
+{
+    return s == IWC_CLOSE_OPEN || s == IWC_CLOSE_FLUSHING;
+}
+
 /* What any owner can rely on, whatever the rows are. */
 static void invariants(void **ctx)
 {
@@ -65,6 +72,7 @@ static void invariants(void **ctx)
                 assert_int_equal(r.next, s);
                 continue;
             }
+            assert_int_equal(!!(r.actions & IWC_CLOSE_FAIL), runs(s) && !runs(r.next));
             bool ends = r.next == IWC_CLOSE_CLOSED && s != IWC_CLOSE_CLOSED;
             assert_int_equal(ends, !!(r.actions & IWC_CLOSE_RELEASE));
             if (r.actions & IWC_CLOSE_RESET)
@@ -75,12 +83,13 @@ static void invariants(void **ctx)
     }
 }
 
-/* Walks every path of events; at most one Terminate, one FIN and one release on each. */
+/* Walks every path of events; at most one Terminate, FIN, failure and release on each. */
 static void walk(enum iwc_close_state s, unsigned done, int depth)
 {
     for (int e = 0; depth > 0 && e < EVENTS; e++) {
         struct iwc_close_step r = iwc_close_step(s, e);
-        unsigned once = r.actions & (IWC_CLOSE_SEND_TERM | IWC_CLOSE_SEND_FIN | IWC_CLOSE_RELEASE);
+        unsigned once = r.actions & (IWC_CLOSE_SEND_TERM | IWC_CLOSE_SEND_FIN | IWC_CLOSE_FAIL |
+                                     IWC_CLOSE_RELEASE);
         if (r.actions & IWC_CLOSE_ILLEGAL)
             continue;
         assert_int_equal(done & once, 0);
@@ -105,6 +114,20 @@ static void every_state_ends(void **ctx)
     }
 }
 
+/* What the predicates say is what the rows say. */
+static void predicates(void **ctx)
+{
+    (void)ctx;
+    for (int s = 0; s < STATES; s++) {
+        struct iwc_close_step sent = iwc_close_step(s, IWC_CLOSE_EV_SENT);
+        assert_int_equal(iwc_close_sends(s), !!(sent.actions & IWC_CLOSE_SEND_FIN));
+        assert_int_equal(iwc_close_sent(s),
+                         s != IWC_CLOSE_OPEN && !iwc_close_may(s, IWC_CLOSE_EV_SENT));
+        for (int e = 0; e < EVENTS; e++)
+            assert_int_equal(iwc_close_may(s, e), !strchr(grid[s][e], '#'));
+    }
+}
+
 static void names(void **ctx)
 {
     (void)ctx;
@@ -119,7 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair), cmocka_unit_test(invariants),
         cmocka_unit_test(every_path), cmocka_unit_test(every_state_ends),
-        cmocka_unit_test(names),
+        cmocka_unit_test(predicates), cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

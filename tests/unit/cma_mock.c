@@ -54,7 +54,8 @@ void mock_event(struct rdma_cm_id *id, enum iw_cm_event_type type, int status)
 int mock_request(struct rdma_cm_id *listener, const char *private_data)
 {
     struct iw_cm *cm = mock_cm(listener), *request;
-    iw_cm_create(&request, NULL, NULL);
+    if (iw_cm_create(&request, NULL, NULL))
+        return -1;
     struct sockaddr_in6 local = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
     struct sockaddr_in6 peer = {.sin6_family = AF_INET6, .sin6_port = htons(40001)};
     inet_pton(AF_INET6, "::ffff:192.0.2.7", &local.sin6_addr);
@@ -83,6 +84,8 @@ int iw_cm_create(struct iw_cm **cm, iw_cm_handler *handler, void *owner)
     if (err)
         return -err;
     *cm = calloc(1, sizeof **cm);
+    if (!*cm)
+        return -ENOMEM;
     (*cm)->handler = handler;
     (*cm)->owner = owner;
     count(&mock.cms, 1);
@@ -101,7 +104,7 @@ int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
     int err = failure();
     if (err)
         return -err;
-    memcpy(&cm->local, addr, cma_addr_len(addr));
+    memcpy(&cm->local, addr, addr_len(addr));
     if (cma_addr_port(addr) == 0)
         cma_addr_set_port((struct sockaddr *)&cm->local, htons(next_port++));
     cm->afonly = afonly;
@@ -146,7 +149,7 @@ static int begin(struct iw_cm *cm, const struct iw_cm_param *param)
 
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
 {
-    memcpy(&cm->dst, dst, cma_addr_len(dst));
+    memcpy(&cm->dst, dst, addr_len(dst));
     return begin(cm, param);
 }
 
@@ -202,6 +205,8 @@ int iw_cm_locals(struct iw_cm_local **list)
     if (mock.nlocals < 0)
         return mock.nlocals;
     *list = calloc((size_t)mock.nlocals + 1, sizeof **list);
+    if (!*list)
+        return -ENOMEM;
     memcpy(*list, mock.locals, (size_t)mock.nlocals * sizeof **list);
     return mock.nlocals;
 }
@@ -237,8 +242,10 @@ static void *create(size_t size, int *counter)
         errno = err;
         return NULL;
     }
-    count(counter, 1);
-    return calloc(1, size);
+    void *object = calloc(1, size);
+    if (object)
+        count(counter, 1);
+    return object;
 }
 
 static int destroy(void *object, int *counter)
@@ -295,6 +302,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 {
     struct ibv_cq *cq = create(sizeof *cq, &mock.cqs);
     (void)vector;
+    if (!cq)
+        return NULL;
     cq->context = ctx;
     cq->cqe = cqe;
     cq->cq_context = cq_context;

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <cmocka.h>
@@ -16,7 +17,7 @@ static struct ibv_context ctx = {.num_comp_vectors = 1};
 
 static struct iw_cq *cq_at(uint32_t pos)
 {
-    struct iw_cq *cq = iw_cq_create(&ctx, 7, NULL, NULL, 0);
+    struct iw_cq *cq = iw_cq_create(&ctx, 7, NULL, NULL, 0, NULL);
     assert_non_null(cq);
     atomic_store(&cq->head, pos);
     atomic_store(&cq->tail, pos);
@@ -35,7 +36,7 @@ static void done(struct iw_cq *cq)
 static void add(struct iw_cq *cq, uint64_t from, uint64_t to)
 {
     for (; from < to; from++) {
-        struct iw_wakes w = {0};
+        struct iw_cq_wakes w = {0};
         assert_true(iw_cq_add(cq, &(struct iw_cqe){.wc.wr_id = from}, &w));
     }
 }
@@ -78,18 +79,31 @@ static void what_it_holds_stays(void **state)
 void __asan_init(void) __attribute__((weak));
 void __tsan_init(void) __attribute__((weak));
 
+/** What stands in for a kernel may take the limit and not keep it. */
+static bool is_limited(const struct rlimit *low)
+{
+    void *p = mmap(NULL, low->rlim_cur, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED)
+        munmap(p, low->rlim_cur);
+    return p == MAP_FAILED;
+}
+
 static void without_memory_nothing_has_changed(void **state)
 {
     struct rlimit old, low;
     (void)state;
     if (__asan_init || __tsan_init)
         skip();
-    struct iw_cq *cq = cq_at(0);
-    add(cq, 0, 3);
     assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
     low = old;
     low.rlim_cur = 200u << 20;
     assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+    if (!is_limited(&low)) {
+        print_message("setrlimit() does not limit the address space here\n");
+        skip();
+    }
+    struct iw_cq *cq = cq_at(0);
+    add(cq, 0, 3);
     int r = iw_cq_resize(cq, IW_MAX_CQE);
     assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
     assert_int_equal(r, ENOMEM);

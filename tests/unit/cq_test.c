@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
 #include "cq/cq.h"
-#include "device/context.h"
+#include "device/async.h"
+#include "env/eventfd.h"
 #include "env/limits.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static int setup(void **state)
     context(f)->num_comp_vectors = 2;
     context(f)->async_fd = iw_eventfd_create();
     f->ch = iw_channel_create(context(f));
-    f->cq = iw_cq_create(context(f), 7, f, &f->ch->pub, 0);
+    f->cq = iw_cq_create(context(f), 7, f, &f->ch->pub, 0, NULL);
     *state = f;
     return f->cq && f->ch ? 0 : -1;
 }
@@ -59,7 +59,7 @@ static int teardown(void **state)
 }
 
 /* One completion: plain, solicited, failed. */
-static bool add(struct fixture *f, char kind, struct iw_wakes *w)
+static bool add(struct fixture *f, char kind, struct iw_cq_wakes *w)
 {
     struct iw_cqe cqe = {
         .wc = {.wr_id = f->posted, .status = kind == 'f' ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS},
@@ -103,7 +103,7 @@ static void create(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         errno = 0;
         struct iw_cq *cq =
-            iw_cq_create(context(f), rows[i].cqe, &errno, rows[i].channel, rows[i].vector);
+            iw_cq_create(context(f), rows[i].cqe, &errno, rows[i].channel, rows[i].vector, NULL);
         if (!cq != !!rows[i].err || errno != rows[i].err)
             fail_msg("row %zu: %p, errno %d", i, (void *)cq, errno);
         if (!cq)
@@ -197,7 +197,7 @@ static void fast_forward(struct iw_cq *cq, uint32_t pos)
 static void in_order(void **state)
 {
     struct fixture *f = *state;
-    struct iw_wakes w = {0};
+    struct iw_cq_wakes w = {0};
     fast_forward(f->cq, UINT32_MAX - 9);
     assert_true(iw_cq_is_empty(f->cq));
     expect_poll(f, 1, 0);
@@ -211,13 +211,13 @@ static void in_order(void **state)
         expect_poll(f, 16, 3);
         assert_true(iw_cq_is_empty(f->cq));
     }
-    assert_null(w.cq[0]);
+    assert_null(w.told[0]);
 }
 
 static void overrun(void **state)
 {
     struct fixture *f = *state;
-    struct iw_wakes w = {0}, later = {0};
+    struct iw_cq_wakes w = {0}, later = {0};
     for (int i = 0; i < 7; i++)
         assert_true(add(f, 'p', &w));
     assert_null(w.overrun[0]);
@@ -241,13 +241,13 @@ static void overrun(void **state)
 static void overrun_wakes(void **state)
 {
     struct fixture *f = *state;
-    struct iw_wakes w = {0};
+    struct iw_cq_wakes w = {0};
     iw_cq_arm(f->cq, true);
     for (int i = 0; i < 7; i++)
         assert_true(add(f, 'p', &w));
-    assert_null(w.cq[0]);
+    assert_null(w.told[0]);
     assert_false(add(f, 'p', &w));
-    assert_ptr_equal(w.cq[0], f->cq);
+    assert_ptr_equal(w.told[0], f->cq);
 }
 
 /* ---- events ---- */
@@ -290,7 +290,7 @@ static const struct {
 static void run_script(struct fixture *f, const char *what, const char *script)
 {
     for (const char *s = script; *s; s++) {
-        struct iw_wakes w = {0};
+        struct iw_cq_wakes w = {0};
         struct ibv_wc wc[16];
         struct iw_cq *cq;
         switch (*s) {
@@ -298,8 +298,8 @@ static void run_script(struct fixture *f, const char *what, const char *script)
         case 's':
         case 'f':
             assert_true(add(f, *s, &w));
-            if (w.cq[0])
-                iw_channel_tell(w.cq[0]);
+            if (w.told[0])
+                iw_channel_tell(w.told[0]);
             break;
         case 'a':
         case 'o':
@@ -325,7 +325,7 @@ static void arming(void **state)
     for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
         for (size_t k = 0; k < sizeof(starts) / sizeof(starts[0]); k++) {
             drop_cq(f);
-            f->cq = iw_cq_create(context(f), 15, NULL, &f->ch->pub, 0);
+            f->cq = iw_cq_create(context(f), 15, NULL, &f->ch->pub, 0, NULL);
             assert_non_null(f->cq);
             fast_forward(f->cq, starts[k]);
             run_script(f, scripts[i].what, scripts[i].script);
@@ -336,7 +336,7 @@ static void arming(void **state)
 static void arming_after_many_polls(void **state)
 {
     struct fixture *f = *state;
-    struct iw_wakes w = {0};
+    struct iw_cq_wakes w = {0};
     run_script(f, "event", "as!9");
     for (int i = 0; i < 100; i++) {
         assert_true(add(f, i % 3 ? 'p' : 's', &w));
@@ -353,9 +353,9 @@ static void arming_after_many_polls(void **state)
 static void wakes_of_two_cqs(void **state)
 {
     struct fixture *f = *state;
-    struct iw_cq *other = iw_cq_create(context(f), 3, NULL, &f->ch->pub, 1);
+    struct iw_cq *other = iw_cq_create(context(f), 3, NULL, &f->ch->pub, 1, NULL);
     struct iw_cqe cqe = {.wc.wr_id = 1};
-    struct iw_wakes w = {0};
+    struct iw_cq_wakes w = {0};
     assert_non_null(other);
     assert_false(iw_cq_is_armed(f->cq));
     iw_cq_arm(f->cq, false);
@@ -368,21 +368,21 @@ static void wakes_of_two_cqs(void **state)
     assert_true(iw_cq_add(other, &cqe, &w));
     iw_cq_arm(f->cq, false);
     assert_true(iw_cq_add(f->cq, &cqe, &w));
-    assert_ptr_equal(w.cq[0], f->cq);
-    assert_ptr_equal(w.cq[1], other);
+    assert_ptr_equal(w.told[0], f->cq);
+    assert_ptr_equal(w.told[1], other);
     assert_int_equal(iw_cq_destroy(other), 0);
 }
 
 static void arming_without_a_channel(void **state)
 {
     struct fixture *f = *state;
-    struct iw_cq *cq = iw_cq_create(context(f), 3, NULL, NULL, 0);
+    struct iw_cq *cq = iw_cq_create(context(f), 3, NULL, NULL, 0, NULL);
     struct iw_cqe cqe = {.solicited = true};
-    struct iw_wakes w = {0};
+    struct iw_cq_wakes w = {0};
     iw_cq_arm(cq, false);
     assert_true(iw_cq_add(cq, &cqe, &w));
     iw_cq_arm(cq, true);
-    assert_null(w.cq[0]);
+    assert_null(w.told[0]);
     assert_int_equal(iw_cq_destroy(cq), 0);
 }
 
@@ -394,15 +394,15 @@ static void *producer(void *arg)
 {
     struct fixture *f = arg;
     while (f->posted < MANY) {
-        struct iw_wakes w = {0};
+        struct iw_cq_wakes w = {0};
         if (atomic_load(&f->cq->tail) - atomic_load(&f->cq->head) >= (uint32_t)f->cq->pub.cqe) {
             sched_yield();
             continue;
         }
         if (!add(f, f->posted % 7 ? 'p' : 's', &w))
             return f;
-        if (w.cq[0])
-            iw_channel_tell(w.cq[0]);
+        if (w.told[0])
+            iw_channel_tell(w.told[0]);
     }
     return NULL;
 }

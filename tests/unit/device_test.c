@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The device list, driver files, attributes and GIDs, on whatever interfaces this host has. */
-#include "cm/port.h"
-#include "device/context.h"
+#include "device/device.h"
+
+#include "env/limits.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

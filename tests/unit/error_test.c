@@ -4,6 +4,7 @@
 #include "wire/terminate.h"
 
 #include "vectors.h"
+#include "wire/terminate_text.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event getters: event.c on a scripted channel and engine. */
-#include "cm/port.h"
 #include "cq/cq.h"
-#include "device/context.h"
-#include "engine/engine.h"
+#include "device/async.h"
+#include "engine/poller.h"
+#include "engine/waiter.h"
+#include "env/eventfd.h"
 #include "verbs/export.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
+#include "env/eventfd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static void follows_o_nonblock(void **state)
 static int with_limit(rlim_t soft, rlim_t hard)
 {
     struct rlimit lim = {soft, hard};
-    return setrlimit(RLIMIT_NOFILE, &lim) ? -1000 : iw_eventfd_create();
+    return setrlimit(RLIMIT_NOFILE, &lim) ? -1000 : iw_eventfd_create_hidden();
 }
 
 static rlim_t soft_limit(void)
@@ -75,6 +75,26 @@ static int limit_allows(void)
     return !(fd >= 1024 && fcntl(fd, F_GETFD) == FD_CLOEXEC && soft_limit() == 2048);
 }
 
+/** What a program sees has the lowest number, also when others of ours are high. */
+static int low_for_programs(void)
+{
+    int hidden = with_limit(256, 4096), lowest = dup(0);
+    close(lowest);
+    int fd = iw_eventfd_create();
+    return !(hidden >= 1024 && fd == lowest && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+}
+
+/** The program has taken all numbers below the soft limit, and is given one above. */
+static int more_for_programs(void)
+{
+    struct rlimit lim = {64, 4096};
+    if (setrlimit(RLIMIT_NOFILE, &lim))
+        return 1;
+    while (dup(0) >= 0)
+        ;
+    return !(iw_eventfd_create() == 64 && soft_limit() == 2048);
+}
+
 /** The limit grows with what is needed, and no further. */
 static int limit_grows(void)
 {
@@ -82,7 +102,7 @@ static int limit_grows(void)
     if (fd < 1024 || soft_limit() != 1500)
         return 1;
     for (int i = 1; i < 1500; i++)
-        if (iw_eventfd_create() < 1024)
+        if (iw_eventfd_create_hidden() < 1024)
             return 2;
     return soft_limit() != 3000;
 }
@@ -95,7 +115,7 @@ static int none_below(void)
         return 1;
     while (dup(0) >= 0)
         ;
-    return !(iw_eventfd_create() >= 1024 && soft_limit() == 2048);
+    return !(iw_eventfd_create_hidden() >= 1024 && soft_limit() == 2048);
 }
 
 static int limit_forbids(void)
@@ -111,7 +131,8 @@ static int none_left(void)
 
 static void numbers(void **state)
 {
-    static int (*const bodies[])(void) = {limit_allows, limit_grows, none_below, limit_forbids,
+    static int (*const bodies[])(void) = {limit_allows, low_for_programs, more_for_programs,
+                                          limit_grows,  none_below,       limit_forbids,
                                           none_left};
     (void)state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +126,25 @@ static void to_a_file(void **state)
     assert_string_equal(buf, "anywarp: one\nanywarp: one\n");
 }
 
+static void a_new_file_is_as_the_umask_says(void **state)
+{
+    static const mode_t masks[] = {022, 027, 077};
+    char name[64];
+    struct stat st;
+    int fd;
+    (void)state;
+    snprintf(name, sizeof(name), "log_test.%d", (int)getpid());
+    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+        mode_t old = umask(masks[i]);
+        assert_int_equal(in_child("1", name, one_line, &fd), 0);
+        umask(old);
+        close(fd);
+        assert_int_equal(stat(name, &st), 0);
+        unlink(name);
+        assert_int_equal(st.st_mode & 0777, 0644 & ~masks[i]);
+    }
+}
+
 static void to_stderr_if_the_file_cannot_be_opened(void **state)
 {
     int fd;
@@ -164,6 +184,7 @@ int main(void)
         cmocka_unit_test(levels),
         cmocka_unit_test(long_line_is_cut),
         cmocka_unit_test(to_a_file),
+        cmocka_unit_test(a_new_file_is_as_the_umask_says),
         cmocka_unit_test(to_stderr_if_the_file_cannot_be_opened),
         cmocka_unit_test(needs_no_lock_of_stdio),
     };

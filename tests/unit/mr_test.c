@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "mem/mr.h"
 #include "mem/quiesce.h"
-#include "mem/region.h"
-#include "qp/qp.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -20,14 +19,14 @@
 static uint8_t memory[64];
 static const uint8_t constant[64] = {1};
 static struct iw_pd *pd;
-static struct iw_qp qp; /* whose stream asks */
+static struct iw_accessor own; /* whose stream asks */
 static struct ibv_context context;
 
 static int setup(void **state)
 {
     (void)state;
     pd = iw_pd_alloc(&context);
-    qp.pd = pd;
+    own.pd = own.recv_pd = pd;
     return pd ? 0 : -1;
 }
 
@@ -103,7 +102,7 @@ static void what_the_program_sees(void **state)
 static enum iw_err check(uint32_t key, enum iw_use use, uint64_t to, uint64_t len, uint8_t **ptr)
 {
     iw_copy_begin(pd);
-    enum iw_err err = iw_region_check(key, &qp, use, to, len, ptr);
+    enum iw_err err = iw_region_check(key, &own, use, to, len, ptr);
     iw_copy_end();
     return err;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What readers without a lock see of a window that is bound again and again. */
+#include "mem/mr.h"
 #include "mem/mw.h"
 #include "mem/quiesce.h"
-#include "qp/qp.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 static uint8_t memory[256 * PART];
 static struct iw_pd *pd;
-static struct iw_qp binder;
+static struct iw_accessor binder;
 static struct iw_mr *mr;
 static struct iw_mw *mw;
 static atomic_bool stop;
@@ -31,8 +31,6 @@ static int setup(void **state)
     mr = iw_mr_reg(pd, memory, sizeof(memory), 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     mw = iw_mw_alloc(pd, IBV_MW_TYPE_1);
     binder.pd = pd;
-    lock_init(&binder.tx.lock, LOCK_QP_TX);
-    lock_init(&binder.rx.lock, LOCK_QP_RX);
     return mr && mw ? 0 : -1;
 }
 
@@ -52,27 +50,25 @@ static uint32_t with_key(unsigned key)
 /** Key k gives part k of the memory, where odd ones can be read and even ones written. */
 static enum iw_err bind(unsigned key)
 {
-    struct iw_sqe e = {
-        .rkey = with_key(key),
-        .bind = {.addr = (uint64_t)key * PART,
-                 .length = PART,
-                 .lkey = mr->pub.lkey,
-                 .access = key % 2 ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE}};
-    lock_get(&binder.tx.lock);
+    struct iw_bind b = {
+        .addr = (uint64_t)key * PART,
+        .length = PART,
+        .lkey = mr->pub.lkey,
+        .access = key % 2 ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE,
+    };
     bool was_bound, before = mw->memory;
-    enum iw_err err = iw_mw_bind_locked(&binder, &e, &was_bound);
+    enum iw_err err = iw_mw_bind(&binder, with_key(key), &b, &was_bound);
     assert_int_equal(was_bound, before);
-    lock_put(&binder.tx.lock);
     return err;
 }
 
 static void *reader(void *arg)
 {
-    struct iw_qp *qp = arg;
+    const struct iw_accessor *by = arg;
     for (unsigned key = 0; !atomic_load(&stop); key = (key + 1) % 256) {
         uint8_t *p;
         iw_copy_begin(pd);
-        enum iw_err err = iw_region_check(with_key(key), qp, key % 2 ? IW_USE_READ : IW_USE_WRITE,
+        enum iw_err err = iw_region_check(with_key(key), by, key % 2 ? IW_USE_READ : IW_USE_WRITE,
                                           (uint64_t)key * PART, PART, &p);
         if (!err)
             atomic_fetch_add(&granted, 1);
@@ -85,12 +81,12 @@ static void *reader(void *arg)
 
 static void a_binding_is_seen_whole_or_not_at_all(void **state)
 {
-    static struct iw_qp qp[READERS];
+    static struct iw_accessor by[READERS];
     pthread_t t[READERS];
     (void)state;
     for (int i = 0; i < READERS; i++) {
-        qp[i].pd = pd;
-        assert_int_equal(pthread_create(&t[i], NULL, reader, &qp[i]), 0);
+        by[i].pd = pd;
+        assert_int_equal(pthread_create(&t[i], NULL, reader, &by[i]), 0);
     }
     for (unsigned i = 0; i < BINDS || !atomic_load(&granted); i++)
         assert_int_equal(bind(i * 7 % 256), IW_OK);
@@ -108,16 +104,14 @@ static void one_pin_a_window(void **state)
         assert_int_equal(bind(key), IW_OK);
     assert_int_equal(atomic_load(&mr->region->windows), 1);
     struct iw_mw *second = iw_mw_alloc(pd, IBV_MW_TYPE_2);
-    struct iw_sqe e = {.rkey = second->pub.rkey, .bind = {.length = 1, .lkey = mr->pub.lkey}};
+    struct iw_bind b = {.length = 1, .lkey = mr->pub.lkey};
     bool was_bound = true;
-    lock_get(&binder.tx.lock);
-    assert_int_equal(iw_mw_bind_locked(&binder, &e, &was_bound), IW_OK);
+    assert_int_equal(iw_mw_bind(&binder, second->pub.rkey, &b, &was_bound), IW_OK);
     assert_false(was_bound);
-    assert_int_equal(iw_mw_bind_locked(&binder, &e, &was_bound),
+    assert_int_equal(iw_mw_bind(&binder, second->pub.rkey, &b, &was_bound),
                      IW_ERR_LOCAL_MW_BIND); /* not free */
-    lock_put(&binder.tx.lock);
     assert_int_equal(atomic_load(&mr->region->windows), 2);
-    iw_mw_leave_qp(&binder);
+    iw_mw_leave(&binder);
     assert_int_equal(atomic_load(&mr->region->windows), 1);
     iw_mw_dealloc(second);
 }

@@ -3,19 +3,19 @@
  */
 #include "observe/pcap.h"
 
+#include "env/guard.h"
 #include "wire/pcapng.h"
+
+#include "vectors.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define SLOTS (sizeof(struct iwc_stream_ops) / sizeof(void (*)(void)))
 
@@ -29,10 +29,14 @@ static unsigned asked[SLOTS];
 static ssize_t answer; /* of recv, send, error and emss */
 static bool with_reset;
 
+static const uint8_t *incoming; /* what recv brings, if anything */
+
 static ssize_t own_recv(struct iwc_stream *s, void *buf, size_t len)
 {
-    (void)s, (void)buf, (void)len;
+    (void)s, (void)len;
     asked[RECV]++;
+    if (incoming && answer > 0)
+        memcpy(buf, incoming, (size_t)answer);
     return answer;
 }
 
@@ -130,23 +134,34 @@ static const struct {
 
 /* ---- a captured one ---- */
 
+static int family = AF_INET;
+
 struct captured {
     struct iwc_stream stream;
     int listener, near, far;
 };
 
-static void attach(struct captured *c)
+/** Two sockets that are connected over loopback. */
+static void connect_pair(struct captured *c)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(a);
-    c->listener = socket(AF_INET, SOCK_STREAM, 0);
-    c->near = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(c->listener, (struct sockaddr *)&a, sizeof(a)), 0);
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    struct sockaddr_storage a = {0};
+    socklen_t len = family == AF_INET ? sizeof(in) : sizeof(in6);
+    memcpy(&a, family == AF_INET ? (void *)&in : (void *)&in6, len);
+    c->listener = socket(family, SOCK_STREAM, 0);
+    c->near = socket(family, SOCK_STREAM, 0);
+    assert_int_equal(bind(c->listener, (struct sockaddr *)&a, len), 0);
     assert_int_equal(listen(c->listener, 1), 0);
     assert_int_equal(getsockname(c->listener, (struct sockaddr *)&a, &len), 0);
-    assert_int_equal(connect(c->near, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(connect(c->near, (struct sockaddr *)&a, len), 0);
     c->far = accept(c->listener, NULL, NULL);
     assert_true(c->far >= 0);
+}
+
+static void attach(struct captured *c)
+{
+    connect_pair(c);
     c->stream = (struct iwc_stream){.ops = &own};
     iw_pcap_attach(&c->stream, c->near, true);
     assert_ptr_not_equal(c->stream.ops, &own);
@@ -183,24 +198,54 @@ static void forwards_every_operation(void **state)
     }
 }
 
-/** How many packets with this flag came in on @p c, by the capture. */
-static unsigned came_in(const struct captured *c, uint8_t flag)
+struct packet {
+    bool incoming;
+    uint8_t flags;
+    size_t len;
+    const uint8_t *data;
+};
+
+/** The packets of @p c in the capture, in order. @return how many, at most @p max */
+static unsigned packets_of(const struct captured *c, struct packet *packet, unsigned max)
 {
-    static uint8_t bytes[65536];
-    struct sockaddr_in a;
+    static uint8_t bytes[262144];
+    struct sockaddr_in a; /* its port is where that of IPv6 is */
     socklen_t len = sizeof(a);
     uint32_t block[2];
     unsigned n = 0;
+    size_t ip = family == AF_INET ? 20 : 40;
     assert_int_equal(getsockname(c->near, (struct sockaddr *)&a, &len), 0);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     size_t size = fread(bytes, 1, sizeof(bytes), f);
     fclose(f);
+    assert_true(size < sizeof(bytes));
     for (size_t at = 0; at < size; at += block[1]) {
-        const uint8_t *tcp = bytes + at + PCAPNG_HEAD + 20;
+        const uint8_t *start = bytes + at + PCAPNG_HEAD, *tcp = start + ip;
         memcpy(block, bytes + at, sizeof(block)); /* type and length */
-        n += block[0] == 6 && !memcmp(tcp + 2, &a.sin_port, 2) && (tcp[13] & flag);
+        if (block[0] != 6 || start[0] >> 4 != (family == AF_INET ? 4 : 6))
+            continue;
+        bool incoming = !memcmp(tcp + 2, &a.sin_port, 2);
+        if (!incoming && memcmp(tcp, &a.sin_port, 2) != 0)
+            continue;
+        uint32_t captured_len;
+        memcpy(&captured_len, bytes + at + 20, sizeof(captured_len));
+        assert_true(n < max);
+        packet[n++] = (struct packet){.incoming = incoming,
+                                      .flags = tcp[13],
+                                      .len = captured_len - ip - (size_t)(tcp[12] >> 4) * 4,
+                                      .data = tcp + (size_t)(tcp[12] >> 4) * 4};
     }
+    return n;
+}
+
+/** How many packets with this flag came in on @p c, by the capture. */
+static unsigned came_in(const struct captured *c, uint8_t flag)
+{
+    struct packet p[16];
+    unsigned n = 0;
+    for (unsigned i = packets_of(c, p, 16); i-- > 0;)
+        n += p[i].incoming && (p[i].flags & flag);
     return n;
 }
 
@@ -218,6 +263,157 @@ static void a_reset_is_in_the_capture(void **state)
     assert_int_equal(c.stream.ops->recv(&c.stream, NULL, 0), -ECONNRESET);
     assert_int_equal(came_in(&c, TCP_FLAG_RST), 1);
     detach(&c);
+}
+
+static void receive(struct iwc_stream *s, const uint8_t *p, size_t len)
+{
+    uint8_t buf[256];
+    incoming = p;
+    answer = (ssize_t)len;
+    assert_int_equal(s->ops->recv(s, buf, sizeof(buf)), len);
+    assert_memory_equal(buf, p, len);
+}
+
+static void transmit(struct iwc_stream *s, const struct iovec *iov, unsigned n, size_t len)
+{
+    answer = (ssize_t)len;
+    assert_int_equal(s->ops->send(s, iov, n), len);
+}
+
+static void expect_packet(const struct packet *p, bool is_incoming, uint8_t flags,
+                          const uint8_t *data, size_t len)
+{
+    assert_int_equal(p->incoming, is_incoming);
+    assert_int_equal(p->flags, flags);
+    assert_int_equal(p->len, len);
+    assert_memory_equal(p->data, data, len);
+}
+
+/* A frame is a packet, in however many pieces it comes and goes; a FIN stands once at the end. */
+static void frames_are_packets(void **state)
+{
+    enum { SYN = TCP_FLAG_SYN, ACK = TCP_FLAG_ACK, FIN = TCP_FLAG_FIN };
+    struct captured c;
+    struct packet p[16];
+    const struct iovec iov[] = {{.iov_base = (void *)V1, .iov_len = 10},
+                                {.iov_base = (void *)(V1 + 10), .iov_len = sizeof(V1) - 10}};
+    const struct iovec rest = {.iov_base = (void *)(V1 + 15), .iov_len = sizeof(V1) - 15};
+    family = *state ? AF_INET6 : AF_INET;
+    attach(&c);
+    transmit(&c.stream, iov, 2, 15); /* TCP takes a part */
+    receive(&c.stream, V2, 3);
+    transmit(&c.stream, &rest, 1, rest.iov_len);
+    receive(&c.stream, V2 + 3, sizeof(V2) - 3);
+    receive(&c.stream, V2, 7); /* less than an FPDU when the peer ends */
+    answer = 0;
+    assert_int_equal(c.stream.ops->recv(&c.stream, NULL, 0), 0);
+    assert_int_equal(c.stream.ops->recv(&c.stream, NULL, 0), 0);
+    c.stream.ops->shutdown(&c.stream);
+    unsigned n = packets_of(&c, p, 16);
+    assert_int_equal(n, 8);
+    expect_packet(&p[0], false, SYN, NULL, 0);
+    expect_packet(&p[1], true, SYN | ACK, NULL, 0);
+    expect_packet(&p[2], false, ACK, NULL, 0);
+    expect_packet(&p[3], false, ACK, V1, sizeof(V1));
+    expect_packet(&p[4], true, ACK, V2, sizeof(V2));
+    expect_packet(&p[5], true, ACK, V2, 7);
+    expect_packet(&p[6], true, FIN | ACK, NULL, 0);
+    expect_packet(&p[7], false, FIN | ACK, NULL, 0);
+    detach(&c);
+    assert_int_equal(family == AF_INET, !*state);
+    family = AF_INET;
+}
+
+/* What both ends of a connection in one process have, once: where it is sent. */
+static void a_connection_within_is_captured_once(void **state)
+{
+    (void)state;
+    struct captured c;
+    struct packet p[16];
+    struct iwc_stream other = {.ops = &own};
+    const struct iovec out = {.iov_base = (void *)V1, .iov_len = sizeof(V1)},
+                       back = {.iov_base = (void *)V2, .iov_len = sizeof(V2)};
+    attach(&c);
+    iw_pcap_attach(&other, c.far, false);
+    transmit(&c.stream, &out, 1, sizeof(V1));
+    receive(&other, V1, sizeof(V1));
+    transmit(&other, &back, 1, sizeof(V2));
+    receive(&c.stream, V2, sizeof(V2));
+    unsigned n = packets_of(&c, p, 16);
+    assert_int_equal(n, 5); /* one handshake, two frames */
+    expect_packet(&p[3], false, TCP_FLAG_ACK, V1, sizeof(V1));
+    expect_packet(&p[4], true, TCP_FLAG_ACK, V2, sizeof(V2));
+    other.ops->close(&other, 1);
+    assert_ptr_equal(other.ops, &own);
+    assert_int_equal(packets_of(&c, p, 16), 6);
+    assert_int_equal(p[5].flags, TCP_FLAG_RST | TCP_FLAG_ACK);
+    detach(&c);
+}
+
+/* The program unmaps what it has posted: the stream goes on, its capture in that direction ends. */
+static void memory_that_is_gone(void **state)
+{
+    (void)state;
+    struct captured c;
+    struct packet p[16];
+    int status;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *gone = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const struct iovec from = {.iov_base = gone, .iov_len = 8},
+                       there = {.iov_base = (void *)V1, .iov_len = sizeof(V1)};
+    assert_true(gone != MAP_FAILED);
+    assert_int_equal(munmap(gone, page), 0);
+    attach(&c);
+    pid_t pid = fork();
+    if (pid == 0) { /* where cmocka's handler of faults is not in the way */
+        signal(SIGSEGV, SIG_DFL);
+        iw_guard_install();
+        answer = 8;
+        bool sent = c.stream.ops->send(&c.stream, &from, 1) == answer;
+        answer = sizeof(V1);
+        _exit(!sent || c.stream.ops->send(&c.stream, &there, 1) != answer);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(packets_of(&c, p, 16), 3);
+    detach(&c);
+}
+
+/* The child of fork() does not write into its parent's capture. */
+static void a_child_captures_nothing(void **state)
+{
+    (void)state;
+    struct captured c;
+    struct packet p[16];
+    int status;
+    const struct iovec out = {.iov_base = (void *)V1, .iov_len = sizeof(V1)};
+    attach(&c);
+    iw_pcap_fork(FORK_PREPARE);
+    pid_t pid = fork();
+    iw_pcap_fork(pid ? FORK_PARENT : FORK_CHILD);
+    if (pid == 0) {
+        answer = sizeof(V1);
+        c.stream.ops->send(&c.stream, &out, 1);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(packets_of(&c, p, 16), 3);
+    transmit(&c.stream, &out, 1, sizeof(V1));
+    assert_int_equal(packets_of(&c, p, 16), 4);
+    detach(&c);
+}
+
+static void no_socket_no_capture(void **state)
+{
+    (void)state;
+    int fds[2];
+    struct iwc_stream s = {.ops = &own};
+    assert_int_equal(pipe(fds), 0);
+    iw_pcap_attach(&s, fds[0], true);
+    assert_ptr_equal(s.ops, &own);
+    iw_pcap_detach(&s, false);
+    close(fds[0]);
+    close(fds[1]);
 }
 
 static int capture(void **state)
@@ -238,6 +434,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forwards_every_operation),
         cmocka_unit_test(a_reset_is_in_the_capture),
+        cmocka_unit_test(frames_are_packets),
+        cmocka_unit_test_prestate(frames_are_packets, "IPv6"),
+        cmocka_unit_test(a_connection_within_is_captured_once),
+        cmocka_unit_test(memory_that_is_gone),
+        cmocka_unit_test(a_child_captures_nothing),
+        cmocka_unit_test(no_socket_no_capture),
     };
     return cmocka_run_group_tests(tests, capture, discard);
 }

@@ -2,7 +2,7 @@
 /* Who makes progress when a program polls and arms: post.c on a scripted CQ and engine. */
 #include "cq/cq.h"
 #include "cq/visibility.h"
-#include "engine/engine.h"
+#include "engine/poller.h"
 #include "qp/qp.h"
 #include "verbs/ops.h"
 

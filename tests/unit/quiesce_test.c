@@ -6,7 +6,7 @@
 #include "mem/quiesce.h"
 
 #include "common/sys.h"
-#include "engine/engine.h"
+#include "engine/deferred.h"
 #include "mem/region.h"
 
 #include <pthread.h>

@@ -4,6 +4,7 @@
 #include "wire/ddp.h"
 
 #include "vectors.h"
+#include "wire/opcode.h"
 
 static void opcode_table(void **state)
 {

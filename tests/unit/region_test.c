@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/quiesce.h"
 #include "mem/region.h"
-#include "qp/qp.h"
-#include "qp/rx_shared.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -20,21 +18,15 @@
 
 static uint8_t memory[0x100];
 static struct iw_pd *pd, *other;
-static struct iw_qp own_qp, other_qp; /* whose stream asks */
+static struct iw_accessor own, foreign; /* whose stream asks */
 
 static int setup(void **state)
 {
     (void)state;
     pd = iw_pd_alloc(NULL);
     other = iw_pd_alloc(NULL);
-    own_qp.pd = pd;
-    other_qp.pd = other;
-    own_qp.rq = &own_qp.own_rq;
-    other_qp.rq = &other_qp.own_rq;
-    for (int i = 0; i < 2; i++) {
-        lock_init(i ? &own_qp.rx.lock : &other_qp.rx.lock, LOCK_QP_RX);
-        lock_init(i ? &own_qp.tx.lock : &other_qp.tx.lock, LOCK_QP_TX);
-    }
+    own.pd = own.recv_pd = pd;
+    foreign.pd = foreign.recv_pd = other;
     return pd && other ? 0 : -1;
 }
 
@@ -56,20 +48,20 @@ static void publish(struct iw_region *r, uint64_t base, uint64_t len, unsigned a
 /* ---- the check ---- */
 
 /** As progress does: in a section. */
-static enum iw_err check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
+static enum iw_err check(uint32_t stag, const struct iw_accessor *by, enum iw_use use, uint64_t to,
                          uint64_t len, uint8_t **ptr)
 {
-    iw_copy_begin(iw_region_pd(qp, use));
-    enum iw_err err = iw_region_check(stag, qp, use, to, len, ptr);
+    iw_copy_begin(iw_region_pd(by, use));
+    enum iw_err err = iw_region_check(stag, by, use, to, len, ptr);
     iw_copy_end();
     return err;
 }
 
-static void explain_to(char *text, size_t size, uint32_t stag, const struct iw_qp *qp,
+static void explain_to(char *text, size_t size, uint32_t stag, const struct iw_accessor *by,
                        enum iw_use use, uint64_t to, uint64_t len)
 {
-    iw_copy_begin(iw_region_pd(qp, use));
-    iw_region_explain(text, size, stag, qp, use, to, len);
+    iw_copy_begin(iw_region_pd(by, use));
+    iw_region_explain(text, size, stag, by, use, to, len);
     iw_copy_end();
 }
 
@@ -139,7 +131,7 @@ static enum iw_err check_with(enum iw_use use, enum fault first, enum fault seco
     struct iw_region r;
     uint64_t to = BASE, len = sizeof(memory);
     uint8_t *ptr = memory + 1;
-    const struct iw_qp *asking = &own_qp;
+    const struct iw_accessor *asking = &own;
     enum fault has[] = {first, second};
     bool rights = first == RIGHTS || second == RIGHTS;
     publish(&r, BASE, sizeof(memory), rights ? ALL & ~right[use] : right[use]);
@@ -153,7 +145,7 @@ static enum iw_err check_with(enum iw_use use, enum fault first, enum fault seco
             atomic_store(&r.windows, IW_REGION_DEAD);
             break;
         case FOREIGN:
-            asking = &other_qp;
+            asking = &foreign;
             break;
         case WRAP:
             to = UINT64_MAX - len + 2;
@@ -204,20 +196,17 @@ static void faults(void **state)
 
 static void a_shared_receive_queue_has_its_own_domain(void **state)
 {
-    struct iw_srq srq = {.pd = other};
-    struct iw_qp qp = {.pd = pd, .rq = &srq.rq};
+    struct iw_accessor by = {.pd = pd, .recv_pd = other};
     struct iw_region r;
     uint8_t *ptr;
     (void)state;
-    srq.rq.srq = &srq;
     publish(&r, BASE, 16, ALL);
     uint32_t stag = r.grant.stag;
-    assert_int_equal(check(stag, &qp, IW_USE_RECEIVE, BASE, 1, &ptr), IW_ERR_LOCAL_SINK);
-    assert_int_equal(check(stag, &qp, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
-    qp.pd = other;
-    srq.pd = pd;
-    assert_int_equal(check(stag, &qp, IW_USE_RECEIVE, BASE, 1, &ptr), IW_OK);
-    assert_int_equal(check(stag, &qp, IW_USE_SCATTER, BASE, 1, &ptr), IW_ERR_LOCAL_SINK);
+    assert_int_equal(check(stag, &by, IW_USE_RECEIVE, BASE, 1, &ptr), IW_ERR_LOCAL_SINK);
+    assert_int_equal(check(stag, &by, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
+    by = (struct iw_accessor){.pd = other, .recv_pd = pd};
+    assert_int_equal(check(stag, &by, IW_USE_RECEIVE, BASE, 1, &ptr), IW_OK);
+    assert_int_equal(check(stag, &by, IW_USE_SCATTER, BASE, 1, &ptr), IW_ERR_LOCAL_SINK);
     iw_region_revoke(&r);
 }
 
@@ -247,7 +236,7 @@ static void bounds(void **state)
         struct iw_region r;
         uint8_t *ptr;
         publish(&r, rows[i].base, rows[i].size, ALL);
-        enum iw_err err = check(r.grant.stag, &own_qp, IW_USE_READ, rows[i].to, rows[i].len, &ptr);
+        enum iw_err err = check(r.grant.stag, &own, IW_USE_READ, rows[i].to, rows[i].len, &ptr);
         if (rows[i].offset < 0 ? !err || ptr : err || ptr != memory + rows[i].offset)
             fail_msg("row %zu", i);
         iw_region_revoke(&r);
@@ -261,16 +250,15 @@ static void explain(void **state)
     static const struct {
         unsigned access;
         bool dead;
-        const struct iw_qp *asking;
+        const struct iw_accessor *asking;
         uint32_t flip;
         const char *text;
     } rows[] = {
-        {RW, false, &own_qp, 0, "registered 0x10000 to 0x100ff, local write, remote write"},
-        {0, false, &own_qp, 0, "registered 0x10000 to 0x100ff, no rights"},
-        {IBV_ACCESS_REMOTE_READ, true, &own_qp, 0,
-         "invalidated, was 0x10000 to 0x100ff, remote read"},
-        {RW, false, &other_qp, 0, "the key is of another protection domain"},
-        {RW, false, &own_qp, 1, "no such key"},
+        {RW, false, &own, 0, "registered 0x10000 to 0x100ff, local write, remote write"},
+        {0, false, &own, 0, "registered 0x10000 to 0x100ff, no rights"},
+        {IBV_ACCESS_REMOTE_READ, true, &own, 0, "invalidated, was 0x10000 to 0x100ff, remote read"},
+        {RW, false, &foreign, 0, "the key is of another protection domain"},
+        {RW, false, &own, 1, "no such key"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -293,34 +281,16 @@ static void explain(void **state)
 static void the_longest_explanation_fits(void **state)
 {
     struct iw_region r;
-    char text[sizeof(((struct iw_qp *)NULL)->end.explanation)];
+    char text[256];
     (void)state;
     publish(&r, UINT64_MAX - 15, 16, ALL);
     atomic_store(&r.windows, IW_REGION_DEAD);
-    explain_to(text, sizeof(text), r.grant.stag, &own_qp, IW_USE_GATHER, UINT64_MAX, UINT64_MAX);
+    explain_to(text, sizeof(text), r.grant.stag, &own, IW_USE_GATHER, UINT64_MAX, UINT64_MAX);
     assert_string_equal(text + strlen(text) - strlen("remote atomic"), "remote atomic");
     iw_region_revoke(&r);
 }
 
 /* ---- invalidate ---- */
-
-static enum iw_err local_invalidate(uint32_t stag, struct iw_qp *qp)
-{
-    lock_get(&qp->tx.lock);
-    enum iw_err err = iw_region_invalidate_locked(qp, stag);
-    lock_put(&qp->tx.lock);
-    return err;
-}
-
-static enum iw_err invalidate_by_peer(uint32_t stag, struct iw_qp *qp)
-{
-    lock_get(&qp->rx.lock);
-    lock_get(&qp->tx.lock);
-    enum iw_err err = iw_region_invalidate_by_peer_locked(qp, stag);
-    lock_put(&qp->tx.lock);
-    lock_put(&qp->rx.lock);
-    return err;
-}
 
 static void invalidate(void **state)
 {
@@ -328,20 +298,20 @@ static void invalidate(void **state)
     uint8_t *ptr;
     (void)state;
     publish(&r, BASE, 16, RW);
-    assert_int_equal(local_invalidate(r.grant.stag ^ 1, &own_qp), IW_ERR_INVALIDATE);
-    assert_int_equal(local_invalidate(0, &own_qp), IW_ERR_INVALIDATE);
-    assert_int_equal(local_invalidate(r.grant.stag, &other_qp), IW_ERR_INVALIDATE_STREAM);
-    assert_int_equal(check(r.grant.stag, &own_qp, IW_USE_WRITE, BASE, 1, &ptr), IW_OK);
-    assert_int_equal(local_invalidate(r.grant.stag, &own_qp), IW_OK);
-    assert_int_equal(check(r.grant.stag, &own_qp, IW_USE_WRITE, BASE, 1, &ptr), IW_ERR_TAGGED_STAG);
-    assert_int_equal(local_invalidate(r.grant.stag, &own_qp), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(&own, r.grant.stag ^ 1), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(&own, 0), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(&foreign, r.grant.stag), IW_ERR_INVALIDATE_STREAM);
+    assert_int_equal(check(r.grant.stag, &own, IW_USE_WRITE, BASE, 1, &ptr), IW_OK);
+    assert_int_equal(iw_region_invalidate(&own, r.grant.stag), IW_OK);
+    assert_int_equal(check(r.grant.stag, &own, IW_USE_WRITE, BASE, 1, &ptr), IW_ERR_TAGGED_STAG);
+    assert_int_equal(iw_region_invalidate(&own, r.grant.stag), IW_ERR_INVALIDATE);
     iw_region_revoke(&r);
 
     publish(&r, BASE, 16, IBV_ACCESS_LOCAL_WRITE);
     assert_true(iw_region_pin(&r)); /* a window is bound */
-    assert_int_equal(local_invalidate(r.grant.stag, &own_qp), IW_ERR_INVALIDATE);
+    assert_int_equal(iw_region_invalidate(&own, r.grant.stag), IW_ERR_INVALIDATE);
     iw_region_unpin(&r);
-    assert_int_equal(local_invalidate(r.grant.stag, &own_qp), IW_OK);
+    assert_int_equal(iw_region_invalidate(&own, r.grant.stag), IW_OK);
     assert_false(iw_region_pin(&r));
     iw_region_revoke(&r);
 }
@@ -355,10 +325,11 @@ static void a_peer_invalidates_no_memory(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
         publish(&r, BASE, 16, rights[i]);
-        assert_int_equal(invalidate_by_peer(r.grant.stag, &own_qp), IW_ERR_INVALIDATE);
-        assert_int_equal(invalidate_by_peer(r.grant.stag ^ 1, &own_qp), IW_ERR_INVALIDATE);
-        assert_int_equal(invalidate_by_peer(r.grant.stag, &other_qp), IW_ERR_INVALIDATE_STREAM);
-        assert_int_equal(check(r.grant.stag, &own_qp, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
+        assert_int_equal(iw_region_invalidate_by_peer(&own, r.grant.stag), IW_ERR_INVALIDATE);
+        assert_int_equal(iw_region_invalidate_by_peer(&own, r.grant.stag ^ 1), IW_ERR_INVALIDATE);
+        assert_int_equal(iw_region_invalidate_by_peer(&foreign, r.grant.stag),
+                         IW_ERR_INVALIDATE_STREAM);
+        assert_int_equal(check(r.grant.stag, &own, IW_USE_SCATTER, BASE, 1, &ptr), IW_OK);
         iw_region_revoke(&r);
     }
 }
@@ -368,7 +339,7 @@ static void a_peer_invalidates_no_memory(void **state)
 #define COPIERS 2
 
 struct copier {
-    struct iw_qp qp;
+    struct iw_accessor by;
     uint64_t to; /* each has its own half of the region */
     pthread_t thread;
 };
@@ -382,9 +353,9 @@ static void *copy_thread(void *arg)
     struct copier *c = arg;
     uint8_t byte = 1, *ptr;
     while (!atomic_load(&stop)) {
-        iw_copy_begin(c->qp.pd);
+        iw_copy_begin(c->by.pd);
         uint32_t stag = atomic_load(&stag_now);
-        if (iw_region_check(stag, &c->qp, IW_USE_WRITE, c->to, 64, &ptr) == IW_OK) {
+        if (iw_region_check(stag, &c->by, IW_USE_WRITE, c->to, 64, &ptr) == IW_OK) {
             for (int i = 0; i < 64; i++)
                 ptr[i] = byte++;
             atomic_fetch_add(&copies, 1);
@@ -396,7 +367,7 @@ static void *copy_thread(void *arg)
 
 static void copier_start(struct copier *c, struct iw_pd *in, int i)
 {
-    *c = (struct copier){.qp.pd = in, .to = BASE + 64 * (i % 2)};
+    *c = (struct copier){.by.pd = in, .to = BASE + 64 * (i % 2)};
     assert_int_equal(pthread_create(&c->thread, NULL, copy_thread, c), 0);
 }
 

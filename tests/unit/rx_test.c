@@ -3,6 +3,7 @@
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 #include "wire/fpdu.h"
+#include "wire/opcode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -213,6 +213,40 @@ static void a_child_has_its_own(void **state)
     assert_int_equal(files(), 1);
 }
 
+/** When the process began, in ticks after boot. */
+static unsigned long long start_in(const char *path)
+{
+    unsigned long long start = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    int fields = fscanf(f,
+                        "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%*s %*s %*s %*s %*s %llu",
+                        &start);
+    fclose(f);
+    assert_int_equal(fields, 1);
+    return start;
+}
+
+static unsigned long long own_start;
+
+static int is_start_of_parent(void)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/stat", getppid());
+    return start_in(path) == own_start;
+}
+
+/** Skips where a process and others are told different times, as by QEMU's user mode. */
+static void need_one_start(void)
+{
+    own_start = start_in("/proc/self/stat");
+    if (child_status(is_start_of_parent))
+        return;
+    print_message("/proc/self/stat and /proc/PID/stat tell of different starts of a process\n");
+    skip();
+}
+
 static int make_file(void)
 {
     iw_stats_cq_take(1);
@@ -222,6 +256,7 @@ static int make_file(void)
 static void few_files_of_the_dead_are_kept(void **state)
 {
     (void)state;
+    need_one_start();
     for (unsigned i = 0; i < STATS_KEEP + 5; i++)
         assert_int_equal(child_status(make_file), 0);
     /* The last one came after the last look. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "conn/stream.h"
+#include "conn/stream_mem.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "conn/stream.h"
+#include "conn/stream_tcp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -50,7 +51,8 @@ static const struct {
     {event, IBV_EVENT_CQ_ERR, "CQ error"},
     {event, IBV_EVENT_QP_FATAL, "local work queue catastrophic error"},
     {event, IBV_EVENT_WQ_FATAL, "WQ fatal"},
-    {event, 20, "unknown"},
+    {event, 20, "Device link speed change"},
+    {event, 21, "unknown"},
     {event, -1, "unknown"},
     {status, IBV_WC_SUCCESS, "success"},
     {status, IBV_WC_WR_FLUSH_ERR, "Work Request Flushed Error"},
@@ -65,6 +67,12 @@ static void test_samples(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
         assert_string_equal(samples[i].ours(samples[i].value), samples[i].text);
+}
+
+/** What an earlier rdma-core does not know. */
+static bool is_later(const char *(*ours)(int), int value, const char *theirs)
+{
+    return ours == event && value == 20 && strcmp(theirs, "unknown") == 0;
 }
 
 static void test_real(void **state)
@@ -86,7 +94,8 @@ static void test_real(void **state)
         const char *(*theirs)(int) = (const char *(*)(int))dlsym(real, functions[f].name);
         assert_non_null(theirs);
         for (int i = -70000; i < 70000; i++)
-            if (strcmp(functions[f].ours(i), theirs(i)) != 0)
+            if (strcmp(functions[f].ours(i), theirs(i)) != 0 &&
+                !is_later(functions[f].ours, i, theirs(i)))
                 fail_msg("%s(%d)", functions[f].name, i);
         assert_string_equal(functions[f].ours(INT_MIN), theirs(INT_MIN));
         assert_string_equal(functions[f].ours(INT_MAX), theirs(INT_MAX));

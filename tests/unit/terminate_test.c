@@ -4,6 +4,7 @@
 #include "wire/bytes.h"
 
 #include "vectors.h"
+#include "wire/terminate_text.h"
 
 #define WORD(v) UNTAGGED_PAYLOAD(v)
 #define LEN(v)  (sizeof(v) - 2 - 18 - 4)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "conn/tx.h"
 #include "unmark.h"
+#include "wire/opcode.h"
 #include "wire/terminate.h"
 
 #include <errno.h>

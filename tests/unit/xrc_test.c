@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The eight XRC calls of OFED 1.x, declared in <rdma/xrc.h>: EINVAL on NULL, else ENOSYS. */
+#include "fails.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,13 +24,6 @@ static uint64_t thing;
 static struct ibv_srq_init_attr srq_attr;
 static struct ibv_qp_init_attr init_attr;
 static struct ibv_qp_attr attr;
-
-#define NULL_AND(error, call)                                                                      \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        assert_null(call);                                                                         \
-        assert_int_equal(errno, error);                                                            \
-    } while (0)
 
 static void test_domain(void **state)
 {

@@ -3,6 +3,7 @@
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
+#include "engine/engine.h"
 #include "env/fd.h"
 #include "env/log.h"
 #include "qp/link.h"
@@ -56,6 +57,11 @@ static pid_t parent_pid;
 static atomic_int parent_fd = -1;
 static struct iw_source parent;
 
+/* Before Linux 5.3 nothing tells of a parent: it is looked for again and again. */
+#define PARENT_LOOK_MS 50
+static struct iw_timer parent_look;
+static pid_t parent_looked_for;
+
 /** @return whether the caller is the one to do that */
 static bool stop_watching_parent(void)
 {
@@ -79,20 +85,14 @@ static void forget_parent_locked(struct iw_cm *cm)
     pthread_cond_init(&cm->idle, NULL);
     cm->delivering = false;
     cm->reserved = NULL;
-    switch (cm->state) {
-    case IW_CM_S_IDLE:
-    case IW_CM_S_BOUND:
-        break;
-    case IW_CM_S_LISTEN:
+    if (cm->state == IW_CM_S_LISTEN) {
         any_listener = true;
         iw_timer_cancel(&cm->timer);
         iw_source_want(&cm->source, 0);
-        break;
-    default:
+    } else if (iw_cm_may_locked(cm, IW_CM_EV_FORKED)) {
         if (cm->fd >= 0)
             close_unnoticed(cm);
         choose(&lost, cm);
-        break;
     }
 }
 
@@ -102,27 +102,11 @@ void iw_cm_fork(enum fork_step step)
         parent_pid = getpid();
     if (step == FORK_CHILD) {
         stop_watching_parent();
+        iw_timer_cancel(&parent_look);
         any_listener = false;
         for_each_cm(cm, link) forget_parent_locked(cm);
     }
     lock_class_fork(&iw_cm_locks, step);
-}
-
-static void end(struct iw_cm *cm)
-{
-    switch (cm->state) {
-    case IW_CM_S_CONNECTING:
-    case IW_CM_S_WAIT_REPLY:
-    case IW_CM_S_WAIT_REQUEST:
-        iw_cm_abandon(cm);
-        break;
-    case IW_CM_S_DECISION:
-        iw_cm_decision_ready(cm, EPOLLHUP);
-        break;
-    default:
-        iw_cm_lose(cm);
-        break;
-    }
 }
 
 void iw_cm_resume(struct iw_cm *cm)
@@ -132,7 +116,7 @@ void iw_cm_resume(struct iw_cm *cm)
     lock_put(&cm->lock);
     if (!listens)
         return;
-    iw_cm_listen_resume(cm);
+    iw_cm_go_on(cm);
     int r = iw_engine_start();
     if (r)
         iw_log(IW_LOG_ERR, "a listener does not go on after fork(): %s", strerror(r));
@@ -155,6 +139,14 @@ static bool parent_ended(struct iw_source *s, uint32_t events)
     return false;
 }
 
+static void look_for_parent(struct iw_timer *t)
+{
+    if (getppid() == parent_looked_for)
+        iw_timer_set(t, PARENT_LOOK_MS, look_for_parent);
+    else
+        resume_all();
+}
+
 static void watch_parent(void)
 {
     int fd = (int)sys_pidfd_open(parent_pid);
@@ -166,6 +158,9 @@ static void watch_parent(void)
     else if (fd >= 0 && now == parent_pid && !iw_source_add(&parent, fd, EPOLLIN, parent_ended)) {
         atomic_store(&parent_fd, fd);
         return;
+    } else if (now == parent_pid && iw_engine_start() == 0) {
+        parent_looked_for = now;
+        look_for_parent(&parent_look);
     }
     if (fd >= 0)
         sys_close(fd);
@@ -175,7 +170,8 @@ void iw_cm_disown(void)
 {
     struct iw_cm *cm;
     while ((cm = take(&lost))) {
-        end(cm);
+        iw_cm_step(cm, IW_CM_EV_FORKED);
+        iw_cm_step(cm, IW_CM_EV_FORKED); /* once the QP has told of the end */
         iw_cm_put(cm);
     }
     if (any_listener)
@@ -196,14 +192,8 @@ void iw_cm_disconnect_all(void)
 static bool delivered_locked(struct iw_cm *cm)
 {
     assert_held(&cm->lock);
-    switch (cm->state) {
-    case IW_CM_S_ACCEPTED:
-    case IW_CM_S_ESTABLISHED:
-    case IW_CM_S_CLOSING:
-        return (!cm->qp || iw_qp_try_sent(cm->qp)) && iw_cm_delivered_locked(cm);
-    default:
-        return true;
-    }
+    return !iw_cm_answered(cm->state) ||
+           ((!cm->qp || iw_qp_try_sent(cm->qp)) && iw_cm_delivered_locked(cm));
 }
 
 /** Calls @p each with the lock of every endpoint held. @return whether all said yes, none was busy

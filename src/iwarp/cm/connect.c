@@ -5,9 +5,12 @@
  */
 #include "cm/endpoint.h"
 
+#include "common/addr.h"
 #include "common/sys.h"
+#include "conn/stream_tcp.h"
 #include "conn/tx.h"
 #include "device/context.h"
+#include "engine/engine.h"
 #include "env/conf.h"
 #include "env/log.h"
 #include "env/pool.h"
@@ -58,11 +61,11 @@ static bool is_there(const struct iw_cm *cm)
 static int begin_tcp(struct iw_cm *cm)
 {
     const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
-    int r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+    int r = (int)sys_connect(cm->fd, dst, addr_len(dst));
     for (int i = 0; i < CONNECT_TRIES && r == -EADDRNOTAVAIL && cm->any_port; i++) {
         r = iw_cm_rebind(cm, true);
         if (!r)
-            r = (int)sys_connect(cm->fd, dst, iw_cm_addr_len(dst));
+            r = (int)sys_connect(cm->fd, dst, addr_len(dst));
     }
     if (r && r != -EINPROGRESS)
         return r;
@@ -72,9 +75,9 @@ static int begin_tcp(struct iw_cm *cm)
     return r ? r : there;
 }
 
-/** Ends the attempt in a state that the caller has moved to CLOSED; raises the outcome. */
-static void finish(struct iw_cm *cm, int status)
+void iw_cm_tell_failed(struct iw_cm *cm)
 {
+    int status = cm->status;
     struct iw_qp *qp = cm->reserved;
     struct iw_cm_event ev = {.type = outcome(status), .status = status};
     /* Of another outcome another thread may still be at work on the negotiation. */
@@ -86,74 +89,64 @@ static void finish(struct iw_cm *cm, int status)
     if (qp)
         iw_qp_unreserve(qp, true);
     iw_cm_raise(cm, &cm->outcome, &ev);
-    iw_cm_release(cm, false);
 }
 
 static void fail(struct iw_cm *cm, int status)
 {
-    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_CLOSED))
-        finish(cm, status);
-}
-
-/**
- * RETRY is over: CONNECTING again, or the end if @p status is not 0 or nobody waits any more.
- * @return whether the attempt goes on
- */
-static bool leave_retry(struct iw_cm *cm, int status)
-{
     lock_get(&cm->lock);
-    if (cm->abandoned)
-        status = -ECONNABORTED;
-    cm->state = status ? IW_CM_S_CLOSED : IW_CM_S_CONNECTING;
+    struct iw_cm_row row = iw_cm_take_locked(cm, IW_CM_EV_FAILED);
+    if (row.kind == IW_CM_STEP && !row.status)
+        cm->status = status;
     lock_put(&cm->lock);
-    if (status)
-        finish(cm, status);
-    return !status;
+    iw_cm_carry_out(cm, row);
 }
 
-/** The attempt fails, or rests in CONNECTING until the timer says to connect again. */
 static void refused(struct iw_cm *cm)
 {
-    if (cm->refusals == REFUSALS) {
+    if (cm->refusals == REFUSALS)
         fail(cm, -ECONNREFUSED);
-        return;
-    }
-    if (!iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_RETRY))
-        return;
+    else
+        iw_cm_step(cm, IW_CM_EV_REFUSED);
+}
+
+void iw_cm_pause(struct iw_cm *cm)
+{
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
-    cm->busy = false;
-    cm->resting = true;
     unsigned ms = 1u << cm->refusals++;
-    if (leave_retry(cm, -iw_engine_start())) /* it runs the timer */
+    int r = -iw_engine_start(); /* it runs the timer */
+    if (r)
+        fail(cm, r);
+    else if (iw_cm_step(cm, IW_CM_EV_RESTED).next == IW_CM_S_RESTING)
         iw_cm_set_timer(cm, ms);
 }
 
-/** Connects the same socket anew: a new one, which only a port that was taken meanwhile calls for,
+/* Connects the same socket anew: a new one, which only a port that was taken meanwhile calls for,
  * would be made in the network namespace of whatever thread this is. */
-static void begin_again(struct iw_cm *cm)
+void iw_cm_connect_again(struct iw_cm *cm)
 {
     int r = iw_cm_socket_again(cm->fd);
     if (!r)
         r = begin_tcp(cm);
-    if (r == -ECONNREFUSED) {
-        if (leave_retry(cm, 0))
-            refused(cm);
-    } else {
-        leave_retry(cm, r < 0 ? r : 0);
+    if (r < 0 && r != -ECONNREFUSED) {
+        fail(cm, r);
+        return;
     }
+    iw_cm_step(cm, IW_CM_EV_AGAIN);
+    if (r < 0)
+        refused(cm);
 }
 
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
 {
     struct iw_qp *qp = iw_cm_param_qp(param);
-    if (!qp || !iw_cm_addr_len(dst))
+    if (!qp || !addr_len(dst))
         return -EINVAL;
     struct mpa_nego *nego = calloc(1, sizeof(*nego));
     if (!nego)
         return -ENOMEM;
-    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
-    if (!r && !iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_CONNECTING)) {
+    int r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
+    if (!r && iw_cm_step(cm, IW_CM_EV_CONNECT).kind != IW_CM_STEP) {
         iw_qp_unreserve(qp, false);
         r = -EINVAL;
     }
@@ -168,18 +161,18 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     cm->pd_len = param->private_data_len;
     if (cm->pd_len)
         memcpy(cm->pd, param->private_data, cm->pd_len);
-    memcpy(&cm->dst, dst, iw_cm_addr_len(dst));
+    memcpy(&cm->dst, dst, addr_len(dst));
     iw_cm_get(cm);
     r = begin_tcp(cm);
     if (r > 0) /* Requests leave in the order in which the program asks for them */
-        iw_cm_connect_ready(cm);
+        iw_cm_step(cm, IW_CM_EV_READY);
     else if (r == -ECONNREFUSED) /* at once: an event all the same, if not of this attempt */
         refused(cm);
     iw_cm_put(cm);
     if (r > 0 || r == -ECONNREFUSED)
         return 0;
     if (r) {
-        iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_BOUND);
+        iw_cm_step(cm, IW_CM_EV_UNDO);
         cm->nego = NULL;
         cm->reserved = NULL;
         free(nego);
@@ -188,35 +181,9 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     return r;
 }
 
-void iw_cm_abandon(struct iw_cm *cm)
-{
-    lock_get(&cm->lock);
-    enum iw_cm_state state = cm->state;
-    bool child = state == IW_CM_S_WAIT_REQUEST;
-    bool up = state == IW_CM_S_ACCEPTED || state == IW_CM_S_ESTABLISHED || state == IW_CM_S_CLOSING;
-    if (state == IW_CM_S_RETRY)
-        cm->abandoned = true; /* the thread that is at it ends the attempt */
-    else if (!up)
-        cm->state = IW_CM_S_CLOSED;
-    lock_put(&cm->lock);
-    if (up)
-        iw_cm_disconnect(cm); /* it got established just now */
-    if (up || state == IW_CM_S_RETRY || state == IW_CM_S_CLOSED)
-        return;
-    if (state == IW_CM_S_CONNECTING || state == IW_CM_S_WAIT_REPLY) {
-        finish(cm, -ECONNABORTED);
-        return;
-    }
-    iw_cm_release(cm, false);
-    if (state == IW_CM_S_LISTEN)
-        iw_cm_drop_children(cm); /* now that nobody is making one any more */
-    if (child)
-        iw_cm_put(cm);
-}
-
 /* ---- the handshake ---- */
 
-static int send_request(struct iw_cm *cm)
+static int request(struct iw_cm *cm)
 {
     struct mpa_conf conf = {
         .rev = cm->retried ? 1 : 2,
@@ -231,23 +198,17 @@ static int send_request(struct iw_cm *cm)
     return r ? r : iw_cm_send_frame(cm);
 }
 
-void iw_cm_connect_ready(struct iw_cm *cm)
+void iw_cm_send_request(struct iw_cm *cm)
 {
     int error = 0;
     socklen_t len = sizeof(error);
-    lock_get(&cm->lock);
-    bool mine = cm->state == IW_CM_S_CONNECTING && !cm->busy && !cm->resting;
-    cm->busy |= mine;
-    lock_put(&cm->lock);
-    if (!mine)
-        return;
     sys_getsockopt(cm->fd, SOL_SOCKET, SO_ERROR, &error, &len);
     if (!error) {
         iw_cm_socket_connected(cm->fd);
         iwc_stream_tcp_init(&cm->tcp, cm->fd);
         iw_pcap_attach(&cm->tcp.base, cm->fd, true);
         cm->same_host = iw_cm_same_host(cm->fd);
-        error = -send_request(cm);
+        error = -request(cm);
     }
     if (error == ECONNREFUSED) {
         refused(cm);
@@ -258,19 +219,18 @@ void iw_cm_connect_ready(struct iw_cm *cm)
         return;
     }
     iw_cm_set_timer(cm, iw_conf()->connect_ms);
-    if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_WAIT_REPLY))
+    if (iw_cm_step(cm, IW_CM_EV_SENT).kind == IW_CM_STEP)
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
 }
 
-/** Revision 1, once, for a peer that hung up on revision 2 without a word. */
-static void retry(struct iw_cm *cm)
+/* Once, for a peer that hung up on revision 2 without a word. */
+void iw_cm_revision_1(struct iw_cm *cm)
 {
     cm->retried = true;
-    cm->busy = false;
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
     iw_pcap_detach(&cm->tcp.base, true);
-    begin_again(cm);
+    iw_cm_connect_again(cm);
 }
 
 /** Tells the peer why the agreement failed (RFC 6581 section 8). */
@@ -293,8 +253,19 @@ static void send_terminate(struct iw_cm *cm)
     iw_pool_put(IW_POOL_BATCH, b);
 }
 
+/** The event has a number only. A peer that hung up is told of by that number alone. */
+static void log_failure(const struct iw_cm *cm)
+{
+    if (cm->nego->error != IW_ERR_LLP_CLOSED)
+        iw_log(IW_LOG_WARN, "QP 0x%06x: connection attempt failed: %s", cm->reserved->pub.qp_num,
+               iw_err_info(cm->nego->error)->text);
+}
+
 static int failed_status(struct iw_cm *cm)
 {
+    if (cm->nego->state == MPA_NEGO_REJECTED)
+        return -ECONNREFUSED;
+    log_failure(cm);
     switch (cm->nego->error) {
     case IW_ERR_IRD_SHORT:
     case IW_ERR_NO_RTR:
@@ -307,21 +278,35 @@ static int failed_status(struct iw_cm *cm)
     }
 }
 
-/** The event has a number only. A peer that hung up is told of by that number alone. */
-static void log_failure(const struct iw_cm *cm)
+static void link_up(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 {
-    if (cm->nego->error != IW_ERR_LLP_CLOSED)
-        iw_log(IW_LOG_WARN, "QP 0x%06x: connection attempt failed: %s", cm->reserved->pub.qp_num,
-               iw_err_info(cm->nego->error)->text);
+    iw_timer_cancel(&cm->timer);
+    int r = iw_cm_link(cm, early, early_len);
+    if (r) {
+        fail(cm, r);
+        return;
+    }
+    iw_cm_wait_first(cm);
+    iw_cm_step(cm, IW_CM_EV_LINKED);
 }
 
-void iw_cm_reply_ready(struct iw_cm *cm)
+/** What the state of the negotiation is to the endpoint; not WAIT_REPLY. */
+static enum iw_cm_ev reply(const struct iw_cm *cm)
+{
+    const struct mpa_nego *n = cm->nego;
+    if (n->state == MPA_NEGO_AGREED)
+        return IW_CM_EV_REPLY;
+    bool dumb = n->state == MPA_NEGO_FAILED && n->error == IW_ERR_LLP_CLOSED && !mpa_nego_heard(n);
+    return dumb && !cm->retried ? IW_CM_EV_DUMB : IW_CM_EV_FAILED;
+}
+
+void iw_cm_read_reply(struct iw_cm *cm)
 {
     struct mpa_nego *n = cm->nego;
     uint8_t buf[2048];
     size_t used = 0;
     lock_get(&cm->lock);
-    if (cm->state != IW_CM_S_WAIT_REPLY) {
+    if (!iw_cm_may_locked(cm, IW_CM_EV_REPLY)) {
         lock_put(&cm->lock);
         return;
     }
@@ -330,48 +315,21 @@ void iw_cm_reply_ready(struct iw_cm *cm)
         used = mpa_nego_input(n, buf, (size_t)r);
     else if (r != -EAGAIN)
         mpa_nego_closed(n);
-    enum mpa_nego_state state = n->state;
-    bool again = state == MPA_NEGO_FAILED && n->error == IW_ERR_LLP_CLOSED && !cm->retried &&
-                 !mpa_nego_heard(n);
-    if (state == MPA_NEGO_AGREED)
-        cm->state = IW_CM_S_ESTABLISHED;
-    else if (state == MPA_NEGO_REJECTED || state == MPA_NEGO_FAILED)
-        cm->state = again ? IW_CM_S_RETRY : IW_CM_S_CLOSED;
+    if (n->state == MPA_NEGO_WAIT_REPLY) {
+        lock_put(&cm->lock);
+        return;
+    }
+    enum iw_cm_ev ev = reply(cm);
+    struct iw_cm_row row = iw_cm_take_locked(cm, ev);
     lock_put(&cm->lock);
-
-    if (again) {
-        retry(cm);
-    } else if (state == MPA_NEGO_AGREED) {
-        iw_timer_cancel(&cm->timer);
-        int failed = iw_cm_link(cm, buf + used, (size_t)r - used);
-        if (failed) {
-            finish(cm, failed);
-            return;
-        }
-        iw_cm_wait_first(cm);
-        iw_cm_established(cm);
-    } else if (state == MPA_NEGO_REJECTED) {
-        finish(cm, -ECONNREFUSED);
-    } else if (state == MPA_NEGO_FAILED) {
-        log_failure(cm);
-        finish(cm, failed_status(cm));
-    }
+    if (ev == IW_CM_EV_FAILED)
+        cm->status = failed_status(cm);
+    iw_cm_carry_out(cm, row);
+    if (ev == IW_CM_EV_REPLY)
+        link_up(cm, buf + used, (size_t)r - used);
 }
 
-void iw_cm_connect_expired(struct iw_cm *cm)
+void iw_cm_give_up(struct iw_cm *cm)
 {
-    if (!cm->resting) {
-        fail(cm, -ETIMEDOUT);
-    } else if (iw_cm_move(cm, IW_CM_S_CONNECTING, IW_CM_S_RETRY)) {
-        cm->resting = false;
-        begin_again(cm);
-    }
-}
-
-void iw_cm_reply_expired(struct iw_cm *cm)
-{
-    if (iw_cm_move(cm, IW_CM_S_WAIT_REPLY, IW_CM_S_CLOSED)) {
-        mpa_nego_timeout(cm->nego);
-        finish(cm, -ETIMEDOUT);
-    }
+    mpa_nego_timeout(cm->nego);
 }

@@ -1,50 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CM endpoints inside the RNIC: endpoint.c life and the end of connections, event.c what the
- * handler hears, listen.c the passive side, connect.c the active side, socket.c the TCP socket,
- * tcp.c what TCP knows of the peer, host.c news of the host's addresses, all.c what
- * happens to all of them at fork() and exit(). The public face is port.h.
+ * CM endpoints inside the RNIC: table.h their life as a table, endpoint.c its steps and the linked
+ * QP, end.c the end of connections, event.c what the handler hears, listen.c the passive side,
+ * connect.c the active side, socket.c the TCP socket, tcp.c what TCP knows of the peer, host.c news
+ * of the host's addresses, all.c what happens to all of them at fork() and exit(). The public face
+ * is port.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project, but for
  * the one that keeps Requests in order (listen.c); no handler, QP function or source removal is
- * called with it held. Whoever moves the state owns the step that follows: two threads never carry
- * out the same one.
+ * called with it held. Whoever takes a step carries its actions out: two threads never do the same
+ * one.
  */
 #ifndef ANYWARP_CM_ENDPOINT_H
 #define ANYWARP_CM_ENDPOINT_H
 
 #include "cm/port.h"
+#include "cm/table.h"
 #include "common/list.h"
 #include "common/lock.h"
 #include "conn/nego.h"
-#include "conn/stream.h"
-#include "engine/engine.h"
+#include "conn/stream_tcp.h"
+#include "engine/source.h"
+#include "engine/timer.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 struct iw_qp;
-
-#define IW_CM_STATES(X)                                                                            \
-    X(IDLE) /* no socket */                                                                        \
-    X(BOUND)                                                                                       \
-    X(LISTEN)                                                                                      \
-    X(CONNECTING)   /* TCP, or the rest after a refusal */                                         \
-    X(WAIT_REPLY)   /* MPA Request sent */                                                         \
-    X(RETRY)        /* TCP anew, or revision 1: the thread that found out is at it */              \
-    X(WAIT_REQUEST) /* a listener's child, unknown to the program */                               \
-    X(DECISION)     /* CONNECT_REQUEST given to the program */                                     \
-    X(ACCEPTED)     /* Reply sent; the first FPDU is waited for */                                 \
-    X(ESTABLISHED)                                                                                 \
-    X(CLOSING) /* DISCONNECTED is raised; the socket drains */                                     \
-    X(CLOSED)
-
-enum iw_cm_state {
-#define X(name) IW_CM_S_##name,
-    IW_CM_STATES(X)
-#undef X
-};
 
 /**
  * An event under way. Each endpoint raises each kind at most once, so all of them are its own: an
@@ -71,6 +54,14 @@ struct iw_cm_silence {
     uint32_t retrans; /* all that was sent again, when something came in last */
 };
 
+/** What is known of the end beside the state. */
+struct iw_cm_end {
+    atomic_bool asked; /* for by the program; during the handshake: once there is a QP */
+    bool reset;        /* no FIN: the peer takes nothing, or is dead, or has got half a Reply */
+    unsigned looks;    /* at what TCP has not delivered */
+    long unacked;      /* bytes at the last of them; 0: there was none */
+};
+
 struct iw_cm {
     struct lock lock;
     pthread_cond_t idle; /* no handler runs any more */
@@ -85,13 +76,7 @@ struct iw_cm {
     struct iw_cm_pending asked;   /* CONNECT_REQUEST, for the listener */
     struct iw_cm_pending outcome; /* of the handshake */
     struct iw_cm_pending ended;   /* DISCONNECTED */
-    bool told;                    /* outcome is queued: ended may follow */
-    bool end_waits;               /* ended is due as soon as outcome is queued */
-    bool end_heard;               /* ended is delivered, or nobody listens any more */
-    unsigned closed;              /* IW_QP_NEWS_CLOSED, maybe with RESET, once the QP says so */
-    bool stuck;                   /* the peer takes nothing, or is dead: the end is a reset */
-    unsigned looks;               /* CLOSING: at what TCP has not delivered */
-    long unacked;                 /* bytes at the last of them; 0: there was none */
+    struct iw_cm_end end;
 
     int fd;                    /* -1: none */
     struct iwc_stream_tcp tcp; /* owns fd once connected */
@@ -110,20 +95,14 @@ struct iw_cm {
     struct mpa_nego *nego;    /* during the handshake */
     struct iw_qp *_Atomic qp; /* linked: gets the socket's events; changed under lock */
     struct iw_qp *reserved;   /* during the handshake */
-    bool destroyed;           /* by the program: nobody hears of events */
-    bool hang_up;             /* the program disconnected during the handshake: at its end, then */
     bool watched;             /* the source holds a reference */
-    bool busy;                /* CONNECTING: a thread has taken the sending of the Request */
-    bool peer_gone;           /* DECISION: found out before the program decided */
-    bool abandoned;           /* RETRY: nobody waits for the outcome any more */
-    atomic_bool closing;      /* iw_cm_disconnect() was called */
     atomic_bool released;     /* the hold of our first FPDU is over */
     atomic_uint nudges;       /* so many are left; the timer is theirs then */
 
     /* active side, for further attempts */
     struct sockaddr_storage dst;
     bool retried;      /* with revision 1 */
-    bool resting;      /* CONNECTING: refused, the timer is that of the next attempt */
+    int status;        /* that they failed with */
     unsigned refusals; /* of TCP */
     uint8_t depth[2];  /* initiator_depth, responder_resources */
     uint8_t pd_len;
@@ -150,8 +129,32 @@ void iw_cm_put(struct iw_cm *cm);
 /** The locks of all endpoints, and so all endpoints; some have no references any more. */
 extern struct lock_class iw_cm_locks;
 
-/** Moves the state if it is @p from. @return whether it was: the caller owns what follows */
-bool iw_cm_move(struct iw_cm *cm, enum iw_cm_state from, enum iw_cm_state to);
+/** Whether an event means something now. */
+bool iw_cm_may_locked(const struct iw_cm *cm, enum iw_cm_ev ev);
+/** Moves the state as the table says; the caller has the row carried out. */
+struct iw_cm_row iw_cm_take_locked(struct iw_cm *cm, enum iw_cm_ev ev);
+/** The row's actions, in order; @p cm lives as long. No lock is held. */
+void iw_cm_carry_out(struct iw_cm *cm, struct iw_cm_row row);
+/** Both. @return the row: of what it does not say, the caller owns what follows */
+struct iw_cm_row iw_cm_step(struct iw_cm *cm, enum iw_cm_ev ev);
+
+#define X(name, function) void iw_cm_##function(struct iw_cm *cm);
+IW_CM_ACTIONS(X)
+#undef X
+
+/** Calls @p f with the linked QP, which is not freed meanwhile. @return false if there is none */
+bool iw_cm_with_qp(struct iw_cm *cm, void (*f)(struct iw_cm *, struct iw_qp *));
+/**
+ * Takes the QP off the endpoint, and from its stream; no thread's ready() uses it afterwards.
+ * @return whether it was this thread that did so
+ */
+bool iw_cm_unlink(struct iw_cm *cm);
+/** The endpoint of a QP, in this life if not NULL, referenced. @return NULL: it has none any more
+ */
+struct iw_cm *iw_cm_of(struct iw_qp *qp, const uint32_t *life);
+/** The QP stalls, or sends: sets the timer that looks at that. */
+void iw_cm_set_stall(struct iw_cm *cm);
+void iw_cm_set_watch(struct iw_cm *cm);
 
 /**
  * Queues an event of @p subject for the handler of @p cm, whose lock is held.
@@ -169,39 +172,15 @@ void iw_cm_raise(struct iw_cm *cm, struct iw_cm_pending *p, const struct iw_cm_e
 /** From now on nobody hears of events: drops those that are queued, waits for one being handled. */
 void iw_cm_forget_handler(struct iw_cm *cm);
 
-/**
- * DISCONNECTED was delivered, or never will be. Only now does the socket of a connection go that
- * the peer closed first: whoever sees our FIN, and goes on, comes later than the event.
- */
-void iw_cm_end_heard(struct iw_cm *cm);
-
-/** Removes source and timer, closes the socket, frees the handshake, state CLOSED. */
-void iw_cm_release(struct iw_cm *cm, bool reset);
-
-/** The connection is up: raises ESTABLISHED with the peer's private data and the agreed depths. */
-void iw_cm_established(struct iw_cm *cm);
-
-/**
- * News of a linked QP (enum iw_qp_news), in any order, with no lock held. Those of a life that it
- * has left, as a thread may bring them late, are dropped.
- */
-void iw_cm_news(struct iw_qp *qp, uint32_t life, unsigned news);
-
-/**
- * The QP is going to be freed, or as new: what was posted goes out (1 s), the endpoint drains on
- * its own.
- */
-void iw_cm_qp_leaves(struct iw_qp *qp);
-
-/** The connection, if it is one, ends here and now: its socket is of no use. */
-void iw_cm_lose(struct iw_cm *cm);
+/** Hears the news of linked QPs. */
+extern const struct iw_qp_owner iw_cm_owner;
 
 /** The QP of @p param for a new connection. @return NULL if there is none, or a limit is passed */
 struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
 
 /** Adds the socket to the engine; the source holds a reference. @return 0 or a negative errno */
 int iw_cm_watch(struct iw_cm *cm, uint32_t events);
-/** Starts the time limit of the present state; nothing if that is CLOSED. */
+/** Starts the time limit of the present state; nothing if that is DEAD. */
 void iw_cm_set_timer(struct iw_cm *cm, unsigned ms);
 /** The time limit of an active peer's part of the handshake: @p ms, or less if the knob says so. */
 unsigned iw_cm_patience(unsigned ms);
@@ -210,24 +189,6 @@ void iw_cm_wait_first(struct iw_cm *cm);
 
 /** Hands a negotiated stream to the reserved QP. @return 0 or -ENOMEM */
 int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len);
-
-/* ---- listen.c, connect.c: the handshake steps, called by the source and the timer ---- */
-
-void iw_cm_listen_ready(struct iw_cm *cm);
-void iw_cm_listen_resume(struct iw_cm *cm);
-void iw_cm_request_ready(struct iw_cm *cm);
-void iw_cm_decision_ready(struct iw_cm *cm, uint32_t events);
-void iw_cm_request_expired(struct iw_cm *cm);
-/** Ends the half-open children. */
-void iw_cm_drop_children(struct iw_cm *listener);
-/** Takes a child off its listener's accounts; harmless when done. */
-void iw_cm_orphan(struct iw_cm *cm);
-void iw_cm_connect_ready(struct iw_cm *cm);
-void iw_cm_reply_ready(struct iw_cm *cm);
-void iw_cm_connect_expired(struct iw_cm *cm);
-void iw_cm_reply_expired(struct iw_cm *cm);
-/** Ends an attempt that nobody waits for any more. */
-void iw_cm_abandon(struct iw_cm *cm);
 
 /* ---- all.c ---- */
 
@@ -290,7 +251,6 @@ void iw_cm_socket_connected(int fd);
 void iw_cm_socket_tos(int fd, uint8_t tos);
 /** A connected socket is as before connect() again, bound as it was. @return 0 or negative errno */
 int iw_cm_socket_again(int fd);
-socklen_t iw_cm_addr_len(const struct sockaddr *addr);
 /** Whether both ends of the connected socket are this host. */
 bool iw_cm_same_host(int fd);
 /**

@@ -19,7 +19,7 @@ static void event_done(struct iw_cm_pending *p, bool taken)
     if (p->event.type == IW_CM_CONNECT_REQUEST && !taken)
         iw_cm_destroy(p->event.request);
     if (p->event.type == IW_CM_DISCONNECTED)
-        iw_cm_end_heard(subject);
+        iw_cm_step(subject, IW_CM_EV_HEARD);
     iw_cm_put(subject);
 }
 
@@ -71,14 +71,40 @@ void iw_cm_raise(struct iw_cm *cm, struct iw_cm_pending *p, const struct iw_cm_e
         deliver_locked(cm);
     lock_put(&cm->lock);
     if (!queued && event->type == IW_CM_DISCONNECTED)
-        iw_cm_end_heard(cm);
+        iw_cm_step(cm, IW_CM_EV_HEARD);
+}
+
+static uint8_t depth8(uint16_t d)
+{
+    return d > UINT8_MAX ? UINT8_MAX : (uint8_t)d;
+}
+
+void iw_cm_tell_up(struct iw_cm *cm)
+{
+    struct mpa_nego *n = cm->nego;
+    struct iw_cm_event ev = {
+        .type = IW_CM_ESTABLISHED,
+        .initiator_depth = depth8(n->result.ord),
+        .responder_resources = depth8(n->result.ird),
+        .peer_qpn = n->result.peer_qpn,
+    };
+    if (n->initiator && n->peer.pd_len) {
+        ev.private_data = n->peer.pd;
+        ev.private_data_len = n->peer.pd_len;
+    }
+    iw_cm_raise(cm, &cm->outcome, &ev);
+    iw_cm_step(cm, IW_CM_EV_TOLD);
+}
+
+void iw_cm_tell_end(struct iw_cm *cm)
+{
+    iw_cm_raise(cm, &cm->ended, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
 }
 
 void iw_cm_forget_handler(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
     cm->handler = NULL;
-    cm->destroyed = true;
     while (cm->delivering && !pthread_equal(cm->deliverer, pthread_self()))
         lock_wait(&cm->lock, &cm->idle);
     struct list *l;

@@ -3,7 +3,7 @@
 #include "cm/port.h"
 #include "device/context.h"
 #include "device/netif.h"
-#include "engine/engine.h"
+#include "engine/timer.h"
 
 #define BUNCH_MS 20 /* an interface goes, and its addresses with it, in several steps */
 

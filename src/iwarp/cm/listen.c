@@ -3,6 +3,7 @@
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
+#include "conn/stream_tcp.h"
 #include "device/context.h"
 #include "env/conf.h"
 #include "env/fd.h"
@@ -33,7 +34,7 @@ int iw_cm_listen(struct iw_cm *cm, int backlog)
 {
     if (backlog <= 0)
         backlog = BACKLOG_DEFAULT;
-    if (!iw_cm_move(cm, IW_CM_S_BOUND, IW_CM_S_LISTEN))
+    if (iw_cm_step(cm, IW_CM_EV_LISTEN).kind != IW_CM_STEP)
         return -EINVAL;
     cm->backlog = backlog;
     iw_cm_socket_connected(cm->fd); /* what it accepts inherits it */
@@ -41,13 +42,13 @@ int iw_cm_listen(struct iw_cm *cm, int backlog)
     if (!r)
         r = iw_cm_watch(cm, EPOLLIN);
     if (r)
-        iw_cm_move(cm, IW_CM_S_LISTEN, IW_CM_S_BOUND);
+        iw_cm_step(cm, IW_CM_EV_UNDO);
     else
         iw_stats_publish();
     return r;
 }
 
-void iw_cm_listen_resume(struct iw_cm *cm)
+void iw_cm_go_on(struct iw_cm *cm)
 {
     iw_source_want(&cm->source, EPOLLIN);
 }
@@ -71,8 +72,8 @@ void iw_cm_orphan(struct iw_cm *cm)
     iw_cm_put(listener);
 }
 
-/** A child that the program rejects counts until it is closed. */
-static void count_turned_away(struct iw_cm *cm)
+/* A child that the program rejects counts until it is closed. */
+void iw_cm_turn_away(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
     struct iw_cm *listener = cm->listener;
@@ -105,24 +106,6 @@ static struct iw_cm *oldest_locked(struct iw_cm *listener, bool half_open)
     return NULL;
 }
 
-/** Ends a child without a whole Request. */
-static void drop_child(struct iw_cm *cm)
-{
-    if (!iw_cm_move(cm, IW_CM_S_WAIT_REQUEST, IW_CM_S_CLOSED))
-        return;
-    iw_cm_release(cm, false);
-    iw_cm_put(cm);
-}
-
-/** Ends a child, unless another thread is just at it: it has no whole Request, or is rejected. */
-static void make_room(struct iw_cm *cm)
-{
-    if (iw_cm_move(cm, IW_CM_S_CLOSING, IW_CM_S_CLOSED))
-        iw_cm_release(cm, false);
-    else
-        drop_child(cm);
-}
-
 void iw_cm_drop_children(struct iw_cm *listener)
 {
     for (;;) {
@@ -131,16 +114,16 @@ void iw_cm_drop_children(struct iw_cm *listener)
         lock_put(&listener->lock);
         if (!child)
             return;
-        drop_child(child);
+        iw_cm_step(child, IW_CM_EV_DROP);
         iw_cm_put(child);
         sched_yield(); /* another thread may be the one that ends it */
     }
 }
 
-void iw_cm_request_expired(struct iw_cm *cm)
+void iw_cm_no_request(struct iw_cm *cm)
 {
+    (void)cm;
     iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
-    drop_child(cm);
 }
 
 /* ---- new ones ---- */
@@ -213,7 +196,7 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
     mpa_nego_listen(nego, &conf);
     iw_cm_set_timer(cm, iw_cm_patience(REQUEST_MS));
     if (iw_cm_watch(cm, EPOLLIN | EPOLLRDHUP))
-        iw_cm_abandon(cm);
+        iw_cm_step(cm, IW_CM_EV_DROP);
     return true;
 }
 
@@ -225,13 +208,13 @@ static bool accept_one(struct iw_cm *listener)
     lock_put(&in_order);
     if (oldest) {
         iw_log(IW_LOG_WARN, "connection dropped: too many are not accepted, the oldest goes");
-        make_room(oldest);
+        iw_cm_step(oldest, IW_CM_EV_DROP);
         iw_cm_put(oldest);
     }
     return more;
 }
 
-void iw_cm_listen_ready(struct iw_cm *cm)
+void iw_cm_take_in(struct iw_cm *cm)
 {
     for (int i = 0; i < ACCEPTS_A_PASS; i++)
         if (!accept_one(cm))
@@ -280,14 +263,14 @@ static struct iw_cm *queue_request(struct iw_cm *cm)
     return queued ? listener : NULL;
 }
 
-void iw_cm_request_ready(struct iw_cm *cm)
+void iw_cm_read_request(struct iw_cm *cm)
 {
     struct mpa_nego *n = cm->nego;
     struct iw_cm *listener = NULL;
     uint8_t buf[MPA_START_MAX];
     lock_get(&in_order);
     lock_get(&cm->lock);
-    if (cm->state != IW_CM_S_WAIT_REQUEST) {
+    if (!iw_cm_may_locked(cm, IW_CM_EV_REQUEST)) {
         lock_put(&cm->lock);
         lock_put(&in_order);
         return;
@@ -299,7 +282,7 @@ void iw_cm_request_ready(struct iw_cm *cm)
         mpa_nego_closed(n);
     enum mpa_nego_state state = n->state;
     if (state == MPA_NEGO_WAIT_DECISION)
-        cm->state = IW_CM_S_DECISION;
+        iw_cm_take_locked(cm, IW_CM_EV_REQUEST);
     lock_put(&cm->lock);
     if (state == MPA_NEGO_WAIT_DECISION) {
         iw_timer_cancel(&cm->timer);
@@ -317,40 +300,17 @@ void iw_cm_request_ready(struct iw_cm *cm)
     } else if (state == MPA_NEGO_FAILED) {
         if (r > 0)
             iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
-        drop_child(cm);
+        iw_cm_step(cm, IW_CM_EV_DROP);
     }
 }
 
-void iw_cm_decision_ready(struct iw_cm *cm, uint32_t events)
+/** The program has decided. @return 0, -EINVAL (not asked), -ECONNRESET (the peer has gone) */
+static int decide(struct iw_cm *cm, enum iw_cm_ev ev)
 {
-    /* Another thread may come with the event of the Request, which is dealt with. */
-    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
-        return;
-    lock_get(&cm->lock);
-    bool undecided = cm->state == IW_CM_S_DECISION;
-    cm->peer_gone |= undecided;
-    lock_put(&cm->lock);
-    if (undecided)
-        iw_source_del(&cm->source);
-}
-
-static int begin_decision(struct iw_cm *cm, enum iw_cm_state next)
-{
-    lock_get(&cm->lock);
-    int r = cm->state != IW_CM_S_DECISION ? -EINVAL : 0;
-    if (!r)
-        cm->state = cm->peer_gone ? IW_CM_S_CLOSED : next;
-    bool gone = cm->peer_gone;
-    lock_put(&cm->lock);
-    if (!r && gone) {
-        iw_cm_release(cm, false);
-        return -ECONNRESET;
-    }
-    if (!r && next == IW_CM_S_ACCEPTED)
-        iw_cm_orphan(cm);
-    else if (!r)
-        count_turned_away(cm);
-    return r;
+    struct iw_cm_row row = iw_cm_step(cm, ev);
+    if (row.kind != IW_CM_STEP)
+        return -EINVAL;
+    return row.next == IW_CM_S_DEAD ? -ECONNRESET : 0;
 }
 
 /** The program said yes; state ACCEPTED. */
@@ -368,12 +328,12 @@ static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *
     if (r) {
         if (cm->reserved)
             iw_qp_unreserve(qp, true);
-        iw_cm_release(cm, true);
+        iw_cm_step(cm, IW_CM_EV_BROKEN);
         return r;
     }
     iw_cm_wait_first(cm);
-    if (!n->result.p2p && iw_cm_move(cm, IW_CM_S_ACCEPTED, IW_CM_S_ESTABLISHED))
-        iw_cm_established(cm);
+    if (!n->result.p2p)
+        iw_cm_step(cm, IW_CM_EV_QP_READY);
     iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
     return 0;
 }
@@ -383,10 +343,10 @@ int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
     struct iw_qp *qp = iw_cm_param_qp(param);
     if (!qp)
         return -EINVAL;
-    int r = iw_qp_reserve(qp, cm, param->ack_timeout);
+    int r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
     if (r)
         return r;
-    r = begin_decision(cm, IW_CM_S_ACCEPTED);
+    r = decide(cm, IW_CM_EV_ACCEPT);
     if (r) {
         iw_qp_unreserve(qp, false);
         return r;
@@ -397,18 +357,26 @@ int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
     return r;
 }
 
-int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
+static int send_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
 {
-    int r = len > IW_CM_PRIVATE_DATA_MAX ? -EINVAL : begin_decision(cm, IW_CM_S_CLOSING);
-    if (r == -ECONNRESET)
-        return 0;
-    if (r)
-        return r;
-    r = mpa_nego_reject(cm->nego, private_data, len);
+    int r = mpa_nego_reject(cm->nego, private_data, len);
     if (!r)
         iw_cm_send_frame(cm);
     iw_cm_shutdown(cm);
     iw_cm_set_timer(cm, REQUEST_MS);
     iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
     return r;
+}
+
+void iw_cm_turn_down(struct iw_cm *cm)
+{
+    send_reject(cm, NULL, 0);
+}
+
+int iw_cm_reject(struct iw_cm *cm, const void *private_data, uint8_t len)
+{
+    int r = len > IW_CM_PRIVATE_DATA_MAX ? -EINVAL : decide(cm, IW_CM_EV_REJECT);
+    if (r)
+        return r == -ECONNRESET ? 0 : r;
+    return send_reject(cm, private_data, len);
 }

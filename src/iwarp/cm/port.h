@@ -14,6 +14,9 @@
 #define ANYWARP_CM_PORT_H
 
 #include "common/lock.h"
+#include "device/netif.h"
+#include "engine/waiter.h"
+#include "env/eventfd.h"
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -21,9 +24,6 @@
 #include <sys/socket.h>
 
 struct iw_cm;
-
-/* Exported to librdmacm under the version node ANYWARP_PRIVATE_1. */
-#define IW_CM_EXPORT __attribute__((visibility("default")))
 
 enum iw_cm_event_type {
     IW_CM_CONNECT_REQUEST, /* a listener's: event->request is the new endpoint */
@@ -166,13 +166,6 @@ IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);
  */
 IW_CM_EXPORT struct ibv_context *iw_cm_context_of(const struct sockaddr *local);
 
-/** A local address of the host, and where it is. */
-struct iw_cm_local {
-    union ibv_gid gid; /* IPv4 as IPv4-mapped IPv6 */
-    unsigned ifindex;
-    uint8_t mac[6]; /* of the interface; zeros if it has none */
-};
-
 /**
  * The addresses of all interfaces now, loopback included.
  * @param list  [out] the caller's to free()
@@ -189,38 +182,5 @@ IW_CM_EXPORT bool iw_cm_device_present(struct ibv_context *ctx);
  * lock held. One caller a process.
  */
 IW_CM_EXPORT void iw_cm_watch_host(void (*changed)(void));
-
-/*
- * An event descriptor (eventfd): readable exactly while its queue is not empty, one wake-up an
- * event. Used for completion channels, asynchronous events and rdma_event_channels alike. The queue
- * and its lock are the owner's.
- */
-
-/** @return descriptor >= 0, close-on-exec, above 1023 if the limit allows; or a negative errno */
-IW_CM_EXPORT int iw_eventfd_create(void);
-/** An event was queued. Call with the queue's lock held. */
-IW_CM_EXPORT void iw_eventfd_raise(int fd);
-/** The queue has become empty. Call with the queue's lock held. */
-IW_CM_EXPORT void iw_eventfd_drain(int fd);
-/** Whether O_NONBLOCK is set on it now. */
-IW_CM_EXPORT bool iw_eventfd_nonblocking(int fd);
-/**
- * Waits until it is readable; a cancellation point; call without locks. A signal ends it with
- * -EINTR unless every handler installed has SA_RESTART.
- * @return 0 or -EINTR
- */
-int iw_eventfd_wait(int fd);
-/** The same, but makes progress itself for up to 4 * ANYWARP_SPIN_US before it sleeps. */
-IW_CM_EXPORT int iw_cm_wait(int fd);
-/** What env/eventfd.c does about fork(); see process/atfork.h. The child gets a descriptor of its
- * own under each number: readable if the parent's was, and with its flags. */
-void iw_eventfd_fork(enum fork_step step);
-/**
- * Whether a wait that a signal interrupted goes on: every handler installed, those for faults like
- * SIGSEGV apart, has SA_RESTART.
- */
-bool iw_eventfd_restarts(void);
-/** Closes it. */
-IW_CM_EXPORT void iw_eventfd_close(int fd);
 
 #endif

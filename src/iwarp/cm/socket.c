@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm/endpoint.h"
 
+#include "common/addr.h"
 #include "common/sys.h"
 #include "env/conf.h"
 #include "env/ephemeral.h"
 #include "env/fd.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
@@ -72,18 +72,6 @@ void iw_cm_socket_tos(int fd, uint8_t tos)
     set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
 
-socklen_t iw_cm_addr_len(const struct sockaddr *addr)
-{
-    switch (addr->sa_family) {
-    case AF_INET:
-        return sizeof(struct sockaddr_in);
-    case AF_INET6:
-        return sizeof(struct sockaddr_in6);
-    default:
-        return 0;
-    }
-}
-
 int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
 {
     lock_get(&cm->lock);
@@ -99,7 +87,7 @@ int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
 static int bind_ephemeral(int fd, struct sockaddr_storage *addr)
 {
     struct sockaddr *to = (struct sockaddr *)addr;
-    socklen_t len = iw_cm_addr_len(to);
+    socklen_t len = addr_len(to);
     for (int i = 0; i < PORT_TRIES; i++) {
         /* The port stands at the same place in both families. */
         ((struct sockaddr_in *)addr)->sin_port = htons(iw_ephemeral_port());
@@ -114,11 +102,11 @@ static int bind_ephemeral(int fd, struct sockaddr_storage *addr)
 static int bind_locked(struct iw_cm *cm, const struct sockaddr *addr, bool afonly, bool ephemeral)
 {
     struct sockaddr_storage local = {0};
-    socklen_t len = iw_cm_addr_len(addr);
+    socklen_t len = addr_len(addr);
     assert_held(&cm->lock);
     if (!len)
         return -EAFNOSUPPORT;
-    if (cm->state != IW_CM_S_IDLE)
+    if (!iw_cm_may_locked(cm, IW_CM_EV_BIND))
         return -EINVAL;
     memcpy(&local, addr, len);
     cm->afonly = afonly;
@@ -135,7 +123,7 @@ static int bind_locked(struct iw_cm *cm, const struct sockaddr *addr, bool afonl
         return r;
     }
     cm->fd = fd;
-    cm->state = IW_CM_S_BOUND;
+    iw_cm_take_locked(cm, IW_CM_EV_BIND);
     return 0;
 }
 

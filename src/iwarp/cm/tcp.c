@@ -40,8 +40,8 @@ enum iw_cm_delivery iw_cm_delivery_locked(struct iw_cm *cm)
     if (iw_cm_delivered_locked(cm))
         return IW_CM_DELIVERED;
     long unacked = sys_unacked(cm->fd);
-    bool moves = !cm->unacked || unacked < cm->unacked;
-    cm->unacked = unacked;
+    bool moves = !cm->end.unacked || unacked < cm->end.unacked;
+    cm->end.unacked = unacked;
     return moves ? IW_CM_DELIVERS : window_closed(cm->fd) ? IW_CM_STUCK : IW_CM_SILENT;
 }
 

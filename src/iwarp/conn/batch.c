@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A batch of FPDUs on its way to the stream. */
+#include "conn/batch.h"
+
 #include "conn/tx.h"
 
 #include <assert.h>

@@ -6,6 +6,8 @@
 #ifndef ANYWARP_CONN_CLOSE_H
 #define ANYWARP_CONN_CLOSE_H
 
+#include <stdbool.h>
+
 #define IWC_CLOSE_STATES(X)                                                                        \
     X(OPEN)     /* full operation */                                                               \
     X(FLUSHING) /* close asked for; queued FPDUs go out first */                                   \
@@ -42,7 +44,7 @@ enum iwc_close_action {
     IWC_CLOSE_SEND_FIN = 1 << 1,  /* shutdown(SHUT_WR), at once */
     IWC_CLOSE_RELEASE = 1 << 2,   /* close the stream, with a FIN if none is out */
     IWC_CLOSE_RESET = 1 << 3,     /* with RELEASE: as a reset */
-    IWC_CLOSE_FAIL = 1 << 4,      /* the QP goes to error: flush */
+    IWC_CLOSE_FAIL = 1 << 4,      /* once: the QP goes to error, the program hears of the end */
     IWC_CLOSE_ILLEGAL = 1 << 5,   /* the pair cannot happen; the owner asserts */
 };
 
@@ -53,6 +55,24 @@ struct iwc_close_step {
 
 /** The table's row for this pair. */
 struct iwc_close_step iwc_close_step(enum iwc_close_state s, enum iwc_close_event e);
+
+/** Whether the pair can happen. */
+static inline bool iwc_close_may(enum iwc_close_state s, enum iwc_close_event e)
+{
+    return !(iwc_close_step(s, e).actions & IWC_CLOSE_ILLEGAL);
+}
+
+/** Whether our FIN waits for what goes out before it. */
+static inline bool iwc_close_sends(enum iwc_close_state s)
+{
+    return s == IWC_CLOSE_FLUSHING || s == IWC_CLOSE_TERM;
+}
+
+/** Whether our FIN is out, or the owner's to send. */
+static inline bool iwc_close_sent(enum iwc_close_state s)
+{
+    return s == IWC_CLOSE_DRAIN || s == IWC_CLOSE_CLOSED;
+}
 
 const char *iwc_close_state_name(enum iwc_close_state s);
 const char *iwc_close_event_name(enum iwc_close_event e);

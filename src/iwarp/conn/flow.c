@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "conn/flow.h"
 
+#include "wire/opcode.h"
+
 static const uint8_t kinds[RDMAP_OPCODES] = {
     [RDMAP_WRITE] = IWC_KIND_WRITE,
     [RDMAP_READ_REQUEST] = IWC_KIND_READ,

@@ -5,6 +5,7 @@
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 #include "wire/fpdu.h"
+#include "wire/opcode.h"
 #include "wire/range.h"
 
 void iwc_rx_init(struct iwc_rx *rx, const struct iwc_upcalls *ops, void *up, bool crc, bool ext)

@@ -42,9 +42,9 @@ struct iwc_rx {
     const struct iwc_upcalls *ops;
     void *up;
     struct iwc_flow *flow; /* where to count, set behind iwc_rx_init(); NULL: nowhere */
-    bool crc;            /* check it */
-    bool ext;            /* the peer is anywarp: extension opcodes are legal */
-    bool terminated;     /* the peer's Terminate came in */
+    bool crc;              /* check it */
+    bool ext;              /* the peer is anywarp: extension opcodes are legal */
+    bool terminated;       /* the peer's Terminate came in */
     uint8_t open_opcode; /* of the QN 0 message in progress, while open_mo > 0 or its first segment
                             was not the last */
     bool open;           /* a QN 0 message is in progress */
@@ -85,12 +85,6 @@ enum iwc_rx_status {
  */
 enum iwc_rx_status iwc_rx_input(struct iwc_rx *rx, const uint8_t *p, size_t len, size_t *used,
                                 enum iw_err *err);
-
-/**
- * The fields of what iwc_rx_input() refused with @p err, in words, and what was due instead. The
- * bytes given to it must still be there.
- */
-void iwc_rx_describe(const struct iwc_rx *rx, enum iw_err err, char *buf, size_t size);
 
 /**
  * How many bytes, from the start of the partial FPDU at @p p on, its whole length is.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reception refused, in words. */
-#include "conn/rx.h"
+#include "conn/rx_text.h"
+
+#include "wire/opcode.h"
 #include "wire/text.h"
 
 #include <inttypes.h>

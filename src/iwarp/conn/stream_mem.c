@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Two byte streams joined in memory, for tests. */
+#include "conn/stream_mem.h"
 #include "common/list.h"
-#include "conn/stream.h"
 
 #include <errno.h>
 #include <stdbool.h>

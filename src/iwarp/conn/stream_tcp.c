@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A byte stream over a TCP socket. */
+#include "conn/stream_tcp.h"
 #include "common/list.h"
 #include "common/sys.h"
 #include "common/tsan.h"
-#include "conn/stream.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

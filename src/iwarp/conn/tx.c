@@ -5,6 +5,7 @@
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 #include "wire/fpdu.h"
+#include "wire/opcode.h"
 #include "wire/terminate.h"
 
 #include <string.h>

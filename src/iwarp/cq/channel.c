@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
+#include "cq/channel.h"
+
 #include "cq/cq.h"
+#include "env/eventfd.h"
 
 #include <errno.h>
 #include <stdlib.h>

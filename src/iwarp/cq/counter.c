@@ -43,12 +43,10 @@ int iw_counter_destroy(struct iw_counter *c)
     return 0;
 }
 
-static int attach_locked(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
+int iw_counter_attach(_Atomic(struct iw_counters *) *of, struct iw_counter *c, uint32_t ops)
 {
-    struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_relaxed);
-    assert_held(&qp->tx.lock);
-    if (qp->tx.state != IBV_QPS_RESET && qp->tx.state != IBV_QPS_INIT)
-        return EINVAL;
+    /* One thread changes it at a time. */
+    struct iw_counters *set = atomic_load_explicit(of, memory_order_relaxed);
     for (size_t i = 0; set && i < KINDS; i++)
         if ((ops & 1u << i) && atomic_load_explicit(&set->of[i], memory_order_relaxed))
             return EBUSY;
@@ -59,25 +57,12 @@ static int attach_locked(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
             atomic_fetch_add(&c->users, 1);
             atomic_store_explicit(&set->of[i], c, memory_order_release);
         }
-    atomic_store_explicit(&qp->counters, set, memory_order_release);
+    atomic_store_explicit(of, set, memory_order_release);
     return 0;
 }
 
-int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
+void iw_counters_end(struct iw_counters *set)
 {
-    if (!ops || c->pub.context != qp->pub.context)
-        return EINVAL;
-    if (ops & ~(uint32_t)IW_COUNTER_OPS)
-        return ENOTSUP;
-    lock_get(&qp->tx.lock);
-    int r = attach_locked(qp, c, ops);
-    lock_put(&qp->tx.lock);
-    return r;
-}
-
-void iw_qp_count_end(struct iw_qp *qp)
-{
-    struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_relaxed);
     for (size_t i = 0; set && i < KINDS; i++) {
         struct iw_counter *c = atomic_load_explicit(&set->of[i], memory_order_relaxed);
         if (c)

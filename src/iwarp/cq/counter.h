@@ -10,10 +10,11 @@
 #ifndef ANYWARP_CQ_COUNTER_H
 #define ANYWARP_CQ_COUNTER_H
 
+#include "common/list.h"
 #include "env/later.h"
-#include "qp/qp.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* All that there is but the peer's reads, whose end is that of the transmission. */
 #define IW_COUNTER_OPS                                                                             \
@@ -45,25 +46,25 @@ struct iw_counter *iw_counter_create(struct ibv_context *ctx,
 int iw_counter_destroy(struct iw_counter *c);
 
 /**
- * From now on @p c counts the operations @p ops of a QP in state RESET or INIT.
- * @return 0, EINVAL (another state, no operation, another context), ENOTSUP (not in
- * IW_COUNTER_OPS), EBUSY (one of them is counted already), ENOMEM; then nothing has changed
+ * From now on @p c counts the operations @p ops of a QP, which has this @p set; the caller
+ * serialises. IW_COUNTER_OPS.
+ * @return 0, EBUSY (one of them is counted already), ENOMEM; then nothing has changed
  */
-int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops);
+int iw_counter_attach(_Atomic(struct iw_counters *) *set, struct iw_counter *c, uint32_t ops);
 /** The QP is destroyed: detaches all. */
-void iw_qp_count_end(struct iw_qp *qp);
+void iw_counters_end(struct iw_counters *set);
 
-/** What iw_qp_counted() does for a QP with counters. */
+/** What iw_counted() does for a QP with counters. */
 void iw_counters_add(struct iw_counters *set, enum ibv_qp_attach_comp_cntr_op op, bool failed,
                      uint64_t bytes);
 
-/** An operation of @p qp has completed, and had @p bytes. */
-static inline void iw_qp_counted(struct iw_qp *qp, enum ibv_qp_attach_comp_cntr_op op, bool failed,
-                                 uint64_t bytes)
+/** An operation of the QP with this @p set has completed, and had @p bytes. */
+static inline void iw_counted(_Atomic(struct iw_counters *) *set,
+                              enum ibv_qp_attach_comp_cntr_op op, bool failed, uint64_t bytes)
 {
-    struct iw_counters *set = atomic_load_explicit(&qp->counters, memory_order_acquire);
-    if (__builtin_expect(set != NULL, 0))
-        iw_counters_add(set, op, failed, bytes);
+    struct iw_counters *s = atomic_load_explicit(set, memory_order_acquire);
+    if (__builtin_expect(s != NULL, 0))
+        iw_counters_add(s, op, failed, bytes);
 }
 
 #endif

@@ -3,11 +3,14 @@
 
 #include "common/usdt.h"
 #include "cq/arm.h"
-#include "device/context.h"
+#include "device/async.h"
+#include "engine/engine.h"
 #include "env/limits.h"
+#include "env/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct lock_class locks = LOCK_CLASS(locks, LOCK_CQ);
 
@@ -66,7 +69,8 @@ static void channel_attach(struct iw_channel *ch)
 }
 
 struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
-                           struct ibv_comp_channel *channel, int comp_vector)
+                           struct ibv_comp_channel *channel, int comp_vector,
+                           void (*fail_users)(struct iw_dirty *failing))
 {
     if (cqe < 1 || cqe > IW_MAX_CQE || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors ||
         (channel && channel->context != ctx)) {
@@ -94,7 +98,7 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     cq->ring = ring;
     cq->size = size;
     list_init(&cq->event_link);
-    cq->failing.run = iw_cq_fail_users;
+    cq->failing.run = fail_users;
     cq->stats = iw_stats_cq_take((uint32_t)cq->pub.cqe);
     channel_attach(cq->channel);
     return cq;
@@ -167,14 +171,14 @@ static struct iw_arm_step step_locked(struct iw_cq *cq, enum iw_arm_event event)
     return step;
 }
 
-static void queue_locked(struct iw_cq *cq, struct iw_wakes *w)
+static void queue_locked(struct iw_cq *cq, struct iw_cq_wakes *w)
 {
     assert_held(&cq->lock);
     if (iw_channel_queue(cq))
-        note(w->cq, cq);
+        note(w->told, cq);
 }
 
-static void raise_locked(struct iw_cq *cq, struct iw_wakes *w)
+static void raise_locked(struct iw_cq *cq, struct iw_cq_wakes *w)
 {
     assert_held(&cq->lock);
     cq->mod.held = 0;
@@ -186,7 +190,7 @@ static void raise_locked(struct iw_cq *cq, struct iw_wakes *w)
  * An event is due for the completions from position @p from on. Without moderation it is that one's
  * alone; a moderated one stands for all that there are.
  */
-static void due_locked(struct iw_cq *cq, uint32_t from, struct iw_wakes *w)
+static void due_locked(struct iw_cq *cq, uint32_t from, struct iw_cq_wakes *w)
 {
     uint32_t t = tail(cq);
     assert_held(&cq->lock);
@@ -203,7 +207,7 @@ static void due_locked(struct iw_cq *cq, uint32_t from, struct iw_wakes *w)
         note(w->timed, cq);
 }
 
-static void overrun_locked(struct iw_cq *cq, struct iw_wakes *w)
+static void overrun_locked(struct iw_cq *cq, struct iw_cq_wakes *w)
 {
     atomic_store(&cq->overrun, true);
     note(w->overrun, cq);
@@ -211,7 +215,7 @@ static void overrun_locked(struct iw_cq *cq, struct iw_wakes *w)
         raise_locked(cq, w);
 }
 
-static bool push_locked(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w)
+static bool push_locked(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_cq_wakes *w)
 {
     uint32_t t = tail(cq);
     assert_held(&cq->lock);
@@ -235,7 +239,7 @@ static bool push_locked(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wa
     return true;
 }
 
-bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w)
+bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_cq_wakes *w)
 {
     lock_get(&cq->lock);
     bool added = push_locked(cq, cqe, w);
@@ -245,6 +249,33 @@ bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w)
     if (!added)
         iw_slots_release(cqe->slots, 1);
     return added;
+}
+
+void iw_cq_fail_users(struct iw_cq *cq)
+{
+    int r = iw_engine_start();
+    if (r)
+        iw_log(IW_LOG_ERR, "no engine to end the users of an overrun CQ: %s", strerror(r));
+    iw_dirty_push(&cq->failing);
+}
+
+static void tell_overrun(struct iw_cq *cq)
+{
+    struct ibv_async_event ev = {.element.cq = &cq->pub, .event_type = IBV_EVENT_CQ_ERR};
+    iw_async_raise(iw_context(cq->pub.context), &ev, &cq->async_events_read);
+    iw_cq_fail_users(cq);
+}
+
+void iw_cq_wake(const struct iw_cq_wakes *w)
+{
+    for (int i = 0; i < 2 && (w->told[0] || w->timed[0] || w->overrun[0]); i++) {
+        if (w->told[i])
+            iw_channel_tell(w->told[i]);
+        if (w->timed[i])
+            iw_cq_time(w->timed[i]);
+        if (w->overrun[i])
+            tell_overrun(w->overrun[i]);
+    }
 }
 
 /** Moves a position that was overtaken by @p n taken completions along to the new head. */
@@ -329,7 +360,7 @@ static bool late_locked(const struct iw_cq *cq, bool solicited_only, uint32_t *o
 
 void iw_cq_arm(struct iw_cq *cq, bool solicited_only)
 {
-    struct iw_wakes w = {0};
+    struct iw_cq_wakes w = {0};
     uint32_t oldest;
     if (!cq->channel)
         return;
@@ -342,10 +373,7 @@ void iw_cq_arm(struct iw_cq *cq, bool solicited_only)
     else if (raise)
         due_locked(cq, oldest, &w);
     lock_put(&cq->lock);
-    if (w.cq[0])
-        iw_channel_tell(cq);
-    if (w.timed[0])
-        iw_cq_time(cq);
+    iw_cq_wake(&w);
 }
 
 /* ---- resize ---- */

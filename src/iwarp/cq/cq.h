@@ -1,38 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues and completion channels.
+ * Completion queues.
  *
  * Locks: cq->lock, then channel->lock; both are taken below QP locks by iw_cq_add(). An event is
  * queued with the completion that raises it, so that events of several CQs come in the order in
  * which completions do. But adding never writes a descriptor: whose has to be written is noted in
- * the caller's struct iw_wakes, which is fired once the caller holds no QP lock.
+ * the caller's struct iw_cq_wakes, which is fired once the caller holds no QP lock.
  */
 #ifndef ANYWARP_CQ_CQ_H
 #define ANYWARP_CQ_CQ_H
 
 #include "common/list.h"
 #include "common/lock.h"
+#include "cq/channel.h"
 #include "cq/moderate.h"
 #include "cq/slots.h"
-#include "engine/engine.h"
+#include "engine/deferred.h"
+#include "engine/poller.h"
 #include "observe/stats.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-struct iw_channel {
-    struct ibv_comp_channel pub; /* refcnt: CQs, under lock */
-    struct lock lock;
-    struct list events; /* struct iw_cq.event_link, those with events that are not read yet */
-    bool readable;      /* its descriptor */
-};
-
-static inline struct iw_channel *iw_channel(struct ibv_comp_channel *c)
-{
-    return container_of(c, struct iw_channel, pub);
-}
 
 /** What a CQ is armed for (the table is in arm.c). */
 enum iw_arm { IW_ARM_NONE, IW_ARM_SOLICITED, IW_ARM_ANY };
@@ -43,6 +33,8 @@ struct iw_cqe {
     uint64_t stamp;         /* CLOCK_MONOTONIC in ns when it was added, if the CQ is stamped */
     struct iw_slots *slots; /* held once for this completion, let go when it is polled; or NULL */
 };
+
+struct iw_pd;
 
 struct iw_cq {
     union {
@@ -83,28 +75,24 @@ static inline struct iw_cq *iw_cq(struct ibv_cq *c)
     return container_of(c, struct iw_cq, pub);
 }
 
-struct iw_pd;
-struct iw_qp;
-
 /**
- * Signals to give when no QP lock is held any more: at most two CQs whose event is to be told,
- * asynchronous events of the QP, and the news for its CM endpoint. Initialise with {0}.
+ * Signals to give when no QP lock is held any more: at most two CQs whose event is to be told, or
+ * waits for its time from now on, or that are overrun. Initialise with {0}.
  */
-struct iw_wakes {
-    struct iw_cq *cq[2];
-    struct iw_cq *timed[2]; /* whose moderated event waits for its time from now on */
+struct iw_cq_wakes {
+    struct iw_cq *told[2];
+    struct iw_cq *timed[2];
     struct iw_cq *overrun[2];
-    struct iw_qp *qp;         /* whose events these are; set if async or cm is not 0 */
-    unsigned async;           /* bit set of enum ibv_event_type */
-    struct iw_srq *srq_limit; /* an SRQ whose limit event is due */
-    unsigned cm;              /* bit set of enum iw_qp_news */
-    uint32_t life;            /* that of qp which they are about; set if cm is not 0 */
 };
 
-/** @return NULL and errno: EINVAL (cqe < 1 or > IW_MAX_CQE, comp_vector, foreign channel), ENOMEM
+/**
+ * @param fail_users  makes every QP fail that uses the CQ, given its field failing: what an overrun
+ *                    leads to, run by the engine
+ * @return NULL and errno: EINVAL (cqe < 1 or > IW_MAX_CQE, comp_vector, foreign channel), ENOMEM
  */
 struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
-                           struct ibv_comp_channel *channel, int comp_vector);
+                           struct ibv_comp_channel *channel, int comp_vector,
+                           void (*fail_users)(struct iw_dirty *failing));
 /**
  * Drops unread events, then waits until those read are acknowledged.
  * @return 0 or EBUSY
@@ -116,10 +104,11 @@ int iw_cq_destroy(struct iw_cq *cq);
  * CQ_ERR is noted in @p w once, and an event if one is asked for.
  * @return false if the CQ is overrun
  */
-bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_wakes *w);
-
-/** What overrun leads to, run by the engine: every QP that uses the CQ fails (qp/overrun.c). */
-void iw_cq_fail_users(struct iw_dirty *failing);
+bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_cq_wakes *w);
+/** Gives all signals of @p w; call with no lock held. */
+void iw_cq_wake(const struct iw_cq_wakes *w);
+/** Has the users of an overrun CQ fail, soon. */
+void iw_cq_fail_users(struct iw_cq *cq);
 
 /**
  * Takes up to @p n completions; no progress is made here.
@@ -130,7 +119,7 @@ int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc);
 /** Takes the oldest completion with all that is known of it. @return false if there is none */
 bool iw_cq_take_one(struct iw_cq *cq, struct iw_cqe *cqe);
 
-/** Whether there is nothing to take; without the lock. */
+/** Whether there is nothing to take; without the lock, which is taken where head was old. */
 static inline bool iw_cq_is_empty(struct iw_cq *cq)
 {
     return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
@@ -146,7 +135,10 @@ static inline bool iw_cq_is_empty(struct iw_cq *cq)
  */
 void iw_cq_arm(struct iw_cq *cq, bool solicited_only);
 
-/** Whether someone is to be woken by the next completion: then nothing may wait for a poll. */
+/**
+ * Whether someone is to be woken by the next completion: then nothing may wait for a poll. Without
+ * the lock: who arms ends the lease next, and does what was left to polls (iw_engine_arm()).
+ */
 static inline bool iw_cq_is_armed(struct iw_cq *cq)
 {
     return __atomic_load_n(&cq->arm, __ATOMIC_RELAXED) != IW_ARM_NONE;
@@ -158,40 +150,10 @@ static inline bool iw_cq_is_armed(struct iw_cq *cq)
  */
 int iw_cq_resize(struct iw_cq *cq, int cqe);
 
-/**
- * Sets the moderation; 0 and 0 ends it. An event that it holds back is raised.
- * @return 0, or the errno of the engine's start
- */
-int iw_cq_moderate(struct iw_cq *cq, uint16_t count, uint16_t period_us);
-/** Begins to wait for the time of a moderated event. Call with no lock held. */
-void iw_cq_time(struct iw_cq *cq);
-
-struct iw_channel *iw_channel_create(struct ibv_context *ctx);
-/** @return 0 or EBUSY */
-int iw_channel_destroy(struct iw_channel *ch);
-/**
- * Takes the next event if there is one.
- * @return the CQ, its events_read counted; NULL
- */
-struct iw_cq *iw_channel_take(struct iw_channel *ch);
-/**
- * Queues one event of @p cq, which has a channel: behind those of others that are queued, and, but
- * for its first, behind the first ones of those to come. Legal with a CQ lock held.
- * @return whether none of it was queued: then iw_channel_tell() is due
- */
-bool iw_channel_queue(struct iw_cq *cq);
-/** Wakes for the events of @p cq, if they are there still; call with no QP or CQ lock held. */
-void iw_channel_tell(struct iw_cq *cq);
-/** Both; call with no QP or CQ lock held. */
-void iw_channel_raise(struct iw_cq *cq);
-/** @p cq leaves its channel, its unread events with it. @return how many of its events were read */
-unsigned iw_channel_drop(struct iw_cq *cq);
-
 /** Acknowledges @p n completion events. */
 void iw_cq_ack(struct iw_cq *cq, unsigned n);
 
 /** What the module does about fork(); see process/atfork.h. */
 void iw_cq_fork(enum fork_step step);
-void iw_channel_fork(enum fork_step step);
 
 #endif

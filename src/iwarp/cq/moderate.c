@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "cq/moderate.h"
+
 #include "cq/cq.h"
+#include "engine/engine.h"
 
 /* ---- the rule ---- */
 

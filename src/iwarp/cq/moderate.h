@@ -6,7 +6,7 @@
 #ifndef ANYWARP_CQ_MODERATE_H
 #define ANYWARP_CQ_MODERATE_H
 
-#include "engine/engine.h"
+#include "engine/timer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +37,15 @@ enum iw_moderate iw_moderate_add(struct iw_moderation *m, uint32_t n, uint64_t n
 
 /** The timer fired. @p left_us  [out] for which to set it again, if it is to be set */
 enum iw_moderate iw_moderate_expired(struct iw_moderation *m, uint64_t now, uint64_t *left_us);
+
+struct iw_cq;
+
+/**
+ * Sets the moderation; 0 and 0 ends it. An event that it holds back is raised.
+ * @return 0, or the errno of the engine's start
+ */
+int iw_cq_moderate(struct iw_cq *cq, uint16_t count, uint16_t period_us);
+/** Begins to wait for the time of a moderated event. Call with no lock held. */
+void iw_cq_time(struct iw_cq *cq);
 
 #endif

@@ -1,31 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cq/visibility.h"
 
-#include "engine/internal.h"
+#include "engine/poller.h"
+#include "engine/presence.h"
+#include "engine/source.h"
 
-#include <sched.h>
-#include <time.h>
-
-#define LOOKS    4   /* at most, where another thread is in the way of each */
-#define FULL     64  /* passes of one look, which may find as many sources as one can take */
-#define YIELDS   100 /* of a wait, which then sleeps */
-#define SLEEP_NS 50000
-#define WAIT_NS  100000000
+#define LOOKS 4  /* at most, where another thread is in the way of each */
+#define FULL  64 /* passes of one look, which may find as many sources as one can take */
 
 #define NOBODY UINT32_MAX
 
 static struct {
     atomic_bool exposed;
     atomic_int connections;
-    /* Where the engine's thread is: a count, and in the lower half the QP; 0: nowhere. */
-    _Alignas(64) _Atomic uint64_t at;
 } order;
 
 static __thread bool busy; /* a connection was left alone, as another thread was at it */
 
 void iw_order_expose(void)
 {
-    if (!atomic_load_explicit(&order.exposed, memory_order_relaxed))
+    if (!atomic_load_explicit(&order.exposed, memory_order_relaxed)) /* never taken back */
         atomic_store(&order.exposed, true);
 }
 
@@ -34,31 +28,9 @@ void iw_order_connections(int n)
     atomic_fetch_add(&order.connections, n);
 }
 
-void iw_order_engine_at(uint32_t qp_num)
-{
-    uint64_t count = atomic_load_explicit(&order.at, memory_order_relaxed) >> 32;
-    atomic_store(&order.at, (count + 1) << 32 | qp_num);
-}
-
 void iw_order_busy(void)
 {
     busy = true;
-}
-
-/** Waits while the engine's thread is at another QP than @p qp_num. @return whether it was */
-static bool wait_for_engine(uint32_t qp_num)
-{
-    uint64_t at = atomic_load(&order.at), end;
-    unsigned yields = 0;
-    if ((uint32_t)at == 0 || (uint32_t)at == qp_num)
-        return false;
-    end = iw_now() + WAIT_NS;
-    while (atomic_load(&order.at) == at && iw_now() < end)
-        if (++yields < YIELDS)
-            sched_yield();
-        else
-            nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
-    return true;
 }
 
 /** Whether a program that sees it knows something of the peer. */
@@ -86,9 +58,9 @@ static void look(uint32_t qp_num)
         unsigned passes = 0;
         busy = false;
         iw_adopted_run(qp_num);
-        while (iw_engine_run_ready_but(qp_num).ready == IW_PASS_EVENTS && ++passes < FULL)
+        while (iw_engine_run_ready(qp_num).ready == IW_PASS_EVENTS && ++passes < FULL)
             ;
-        if (!wait_for_engine(qp_num) && !busy)
+        if (!iw_source_wait_engine(qp_num) && !busy)
             break;
     }
 }
@@ -100,11 +72,15 @@ static void look(uint32_t qp_num)
 
 void iw_order_show(struct iw_cq *cq, const struct ibv_wc *wc, int n)
 {
+    /* What a peer did knowing of a key or connection came in behind the store here, by way of the
+     * kernel; and the completions were taken under the lock of the CQ. */
     if (atomic_load_explicit(&order.connections, memory_order_relaxed) < 2 ||
         !atomic_load_explicit(&order.exposed, memory_order_relaxed))
         return;
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-    uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+    /* The look begins behind it. */
+    uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
+    /* Of other pollers of this CQ: an old one is another look. */
     uint64_t ordered = atomic_load_explicit(&cq->ordered, memory_order_relaxed);
     uint32_t qp_num = teller(wc, n), but = ORDERED_BUT(ordered);
     if (ORDERED_TO(ordered) - head <= tail - head && (but == 0 || but == qp_num))
@@ -116,10 +92,4 @@ void iw_order_show(struct iw_cq *cq, const struct ibv_wc *wc, int n)
         ordered = ORDERED(qp_num, tail);
     }
     atomic_store_explicit(&cq->ordered, ordered, memory_order_relaxed);
-}
-
-void iw_order_fork(enum fork_step step)
-{
-    if (step == FORK_CHILD)
-        atomic_store(&order.at, 0);
 }

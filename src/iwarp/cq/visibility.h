@@ -25,9 +25,6 @@ void iw_order_expose(void);
 /** A connection came (@p n is 1) or went (-1). */
 void iw_order_connections(int n);
 
-/** The engine's thread is at QP @p qp_num, 0: at none; others wait for it, up to 100 ms. */
-void iw_order_engine_at(uint32_t qp_num);
-
 /** The calling thread leaves a connection alone, as another thread is at it. */
 void iw_order_busy(void);
 
@@ -36,7 +33,5 @@ void iw_order_busy(void);
  * that a pass takes.
  */
 void iw_order_show(struct iw_cq *cq, const struct ibv_wc *wc, int n);
-
-void iw_order_fork(enum fork_step step);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
-#include "device/context.h"
+#include "device/async.h"
+
 #include "engine/engine.h"
+#include "env/eventfd.h"
 #include "env/log.h"
 
 #include <errno.h>

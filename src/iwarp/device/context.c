@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/context.h"
 
-#include "cm/port.h"
+#include "device/async.h"
+#include "env/eventfd.h"
 #include "env/log.h"
 
 #include <errno.h>
@@ -23,10 +24,11 @@ static void look_at_port(struct iw_netwatch *w)
     ctx->port = iw_device_port_state(iw_device(ctx->vctx.context.device));
     if (before == IBV_PORT_NOP || before == ctx->port) /* NOP: the first look */
         return;
-    bool active = ctx->port == IBV_PORT_ACTIVE;
-    struct ibv_async_event ev = {.element.port_num = 1,
-                                 .event_type = active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR};
-    iw_async_raise(ctx, &ev, NULL);
+    struct ibv_async_event event = {
+        .element.port_num = 1,
+        .event_type = ctx->port == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR,
+    };
+    iw_async_raise(ctx, &event, NULL);
 }
 
 struct iw_context *iw_context_open(struct iw_device *dev, void (*fill)(struct verbs_context *))

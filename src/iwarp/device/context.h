@@ -1,89 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices and opened contexts.
- *
- * The device list is built once from the interfaces of the host (device.c). Each ibv_open_device()
- * makes its own context; librdmacm shares one. Progress, STags and QP numbers are the process's,
- * protection domains are the context's.
+ * Opened contexts. Each ibv_open_device() makes its own; librdmacm shares one. Progress, STags and
+ * QP numbers are the process's, protection domains are the context's.
  */
 #ifndef ANYWARP_DEVICE_CONTEXT_H
 #define ANYWARP_DEVICE_CONTEXT_H
 
 #include "common/list.h"
 #include "common/lock.h"
+#include "device/device.h"
 #include "device/netwatch.h"
-#include "env/limits.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /**
- * A device; it lives as long as the process. Behind struct ibv_device lie zero bytes that provider
- * libraries linked into a program look at: they compare the word there with their own address
- * (mlx5dv_is_supported() and others).
+ * What ibv_open_device() gives. The direct verbs of mlx4 and mana do not ask whose a context is:
+ * they read and write where one of their own would have its fields (mlx4dv_set_context_attr() and
+ * others), which must not be the memory of somebody else.
  */
-struct iw_device {
-    struct ibv_device pub;
-    char provider_words[128]; /* stays zero */
-    int index;
-    char interface[32];   /* empty: all interfaces of the host */
-    uint8_t mac[6];       /* GUID and GID 0 */
-    unsigned mac_ifindex; /* of the interface that has it, 0 if it is made up */
-};
-
-static inline struct iw_device *iw_device(struct ibv_device *d)
-{
-    return container_of(d, struct iw_device, pub);
-}
-
-/** Node GUID, network order: EUI-64 of the first non-loopback MAC, or of a made-up one. */
-__be64 iw_device_guid(const struct iw_device *dev);
-
-void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr);
-
-/** ACTIVE while an interface that the device stands for is up and running, else DOWN. */
-enum ibv_port_state iw_device_port_state(const struct iw_device *dev);
-
-/** @return 0 or EINVAL for a port that is not 1 */
-int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_port_attr *attr);
-
-/** Of its interface or the fastest of all, in 100 Mb/s; never 0. */
-uint64_t iw_device_port_speed(const struct iw_device *dev);
-
-/**
- * GID @p index: 0 is the MAC in six bytes and zeros, further ones are the addresses of the device's
- * interfaces, IPv4 as IPv4-mapped IPv6.
- * @return 0, EINVAL (bad port), or ENODATA (no such entry)
- */
-int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,
-                  struct ibv_gid_entry *entry);
-
-/** Number of GIDs now. */
-unsigned iw_device_gids(const struct iw_device *dev);
-
-/**
- * Whether an interface of the device has the address: the GID, and ndev_ifindex unless that is 0. A
- * device that stands for all interfaces has every address.
- */
-bool iw_device_has(const struct iw_device *dev, const struct ibv_gid_entry *address);
-
-/**
- * NULL-terminated array of the devices, empty if IBV_CONFIG_DIR disables the driver.
- * @return NULL and errno ENOMEM
- */
-struct ibv_device **iw_device_list(int *num);
-void iw_device_list_free(struct ibv_device **list);
-
-/** An asynchronous event that waits to be read. */
-struct iw_async_event {
-    struct list link;
-    struct ibv_async_event event;
-    unsigned *reads; /* where the object that it is about counts events read; NULL: about none */
-};
-
-/** What ibv_open_device() gives. */
 struct iw_context {
     struct lock lock;  /* async */
     struct list async; /* struct iw_async_event */
@@ -91,6 +26,7 @@ struct iw_context {
     enum ibv_port_state port; /* as last seen by the watch */
     atomic_uint users;        /* PDs, CQs, channels, and the program until it closes it */
     struct verbs_context vctx;
+    char provider_words[144 * 1024]; /* behind vctx; nobody touches it but they */
 };
 
 static inline struct iw_context *iw_context(struct ibv_context *c)
@@ -111,20 +47,5 @@ void iw_context_close(struct iw_context *ctx);
 void iw_context_put(struct iw_context *ctx);
 /** What the module does about fork(); see process/atfork.h. */
 void iw_context_fork(enum fork_step step);
-
-/**
- * Queues an event; allocates, so it is for rare things only. Call with no QP lock held.
- * @param reads  see struct iw_async_event
- */
-void iw_async_raise(struct iw_context *ctx, const struct ibv_async_event *event, unsigned *reads);
-
-/**
- * Next event, waiting unless the descriptor is O_NONBLOCK; a cancellation point.
- * @return 0, or -1 with errno EAGAIN, EINTR
- */
-int iw_async_get(struct iw_context *ctx, struct ibv_async_event *event);
-
-/** Removes events about @p element (a QP, CQ or SRQ) that nobody has read yet. @return how many */
-unsigned iw_async_drop(struct iw_context *ctx, const void *element);
 
 #endif

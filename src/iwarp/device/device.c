@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The device list, and what the devices say of themselves. */
-#include "device/context.h"
+#include "device/device.h"
+
 #include "device/netif.h"
 #include "env/conf.h"
 #include "env/driver.h"
+#include "env/limits.h"
 #include "env/log.h"
 
 #include <ctype.h>

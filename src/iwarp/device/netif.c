@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/netif.h"
 
-#include "cm/port.h"
 #include "common/sys.h"
 
 #include <ifaddrs.h>

@@ -23,7 +23,12 @@ bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex);
  */
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max);
 
-struct iw_cm_local;
+/** A local address of the host, and where it is. */
+struct iw_cm_local {
+    union ibv_gid gid; /* IPv4 as IPv4-mapped IPv6 */
+    unsigned ifindex;
+    uint8_t mac[6]; /* of the interface; zeros if it has none */
+};
 
 /**
  * All addresses with the interface each is on.

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/netwatch.h"
 
-#include "cm/endpoint.h"
-#include "common/lock.h"
 #include "common/sys.h"
-#include "engine/engine.h"
+#include "engine/source.h"
 #include "env/fd.h"
 #include "env/log.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The stack of work that somebody has to do soon: lock-free, taken as a whole. */
-#include "engine/internal.h"
+#include "engine/deferred.h"
+
+#include "engine/engine.h"
+#include "engine/poller.h"
 
 #include <sched.h>
 
@@ -9,18 +12,13 @@ static struct {
     atomic_uint runs; /* threads that are at it */
 } dirty;
 
-bool iw_dirty_any(void)
-{
-    return atomic_load(&dirty.top) != NULL;
-}
-
 /** @return false if it is there already */
 static bool add(struct iw_dirty *d)
 {
     if (atomic_load(&d->state) & IW_DIRTY_QUEUED ||
         atomic_fetch_or(&d->state, IW_DIRTY_QUEUED) & IW_DIRTY_QUEUED)
         return false;
-    struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed);
+    struct iw_dirty *top = atomic_load_explicit(&dirty.top, memory_order_relaxed); /* a guess */
     do
         d->next = top;
     while (!atomic_compare_exchange_weak(&dirty.top, &top, d));
@@ -41,7 +39,7 @@ void iw_dirty_again(struct iw_dirty *d)
 
 bool iw_dirty_run(void)
 {
-    if (!iw_dirty_any())
+    if (!atomic_load(&dirty.top))
         return false;
     atomic_fetch_add(&dirty.runs, 1);
     struct iw_dirty *d = NULL;

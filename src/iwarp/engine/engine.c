@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "engine/internal.h"
+#include "engine/engine.h"
 
-#include "cm/port.h"
-#include "common/lock.h"
 #include "common/sys.h"
+#include "engine/deferred.h"
+#include "engine/poller.h"
+#include "engine/presence.h"
+#include "engine/source.h"
+#include "engine/timer.h"
+#include "env/eventfd.h"
 #include "env/fd.h"
 #include "env/log.h"
 
@@ -19,16 +23,6 @@
 struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1};
 
 static __thread bool is_engine;
-
-int iw_engine_sockets(void)
-{
-    return iw_engine.sockets;
-}
-
-bool iw_engine_frozen(void)
-{
-    return atomic_load(&iw_engine.frozen);
-}
 
 void iw_engine_kick(void)
 {
@@ -63,7 +57,8 @@ bool iw_engine_is_thread(void)
 
 bool iw_engine_leased(void)
 {
-    return atomic_load_explicit(&iw_engine.leased, memory_order_relaxed) && !is_engine;
+    /* Behind what the caller has stored: who ends the lease afterwards sees that, as in adopt.c. */
+    return atomic_load(&iw_engine.leased) && !is_engine;
 }
 
 /* ---- the thread ---- */
@@ -180,7 +175,7 @@ static void *engine_main(void *arg)
         watch_pollers(&w);
         long n = sys_wait(iw_engine.wait_set, &ev, 1, -1);
         if (n > 0)
-            iw_engine_run_ready();
+            iw_engine_run_ready(0);
         else if (n != 0 && n != -EINTR)
             return end((int)-n);
     }
@@ -214,7 +209,7 @@ static void close_descriptors_locked(void)
 static int engine_make_locked(void)
 {
     assert_held(&iw_engine.lock);
-    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create(), sys_timerfd(),
+    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create_hidden(), sys_timerfd(),
                   sys_timerfd()};
     int r = 0;
     for (int i = 0; i < 5; i++) {

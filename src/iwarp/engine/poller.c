@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Passes over the sources, and what pollers and the thread tell each other. */
-#include "engine/internal.h"
+#include "engine/poller.h"
 
 #include "common/sys.h"
+#include "engine/deferred.h"
+#include "engine/engine.h"
+#include "engine/presence.h"
+#include "engine/source.h"
+#include "engine/timer.h"
 
 #define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
@@ -19,20 +24,18 @@ const struct iw_poller *iw_engine_poller(void)
     return poller;
 }
 
-struct iw_found iw_engine_run_ready(void)
-{
-    return iw_engine_run_ready_but(0);
-}
-
-struct iw_found iw_engine_run_ready_but(uint32_t but)
+struct iw_found iw_engine_run_ready(uint32_t but)
 {
     struct epoll_event ev[IW_PASS_EVENTS];
     struct iw_found f = {.ready = sys_epoll_look(iw_engine.sockets, ev, IW_PASS_EVENTS)};
     for (long i = 0; i < f.ready; i++)
-        if (iw_source_run_but(ev[i].data.u64, ev[i].events, but))
+        if (iw_source_run(ev[i].data.u64, ev[i].events, but))
             f.moved = ev[i].data.u64;
     return f;
 }
+
+/* A hint that is old, or a count that was lost between two threads, costs time at most: what must
+ * not be missed is in the order of all sequentially consistent accesses. */
 
 static uint32_t get(const _Atomic uint32_t *hint)
 {
@@ -51,9 +54,10 @@ static void count(atomic_uint *n)
         put(n, now + 1);
 }
 
+/** The look comes behind what the caller has stored: a flag that is set has not been taken yet. */
 static void set(atomic_bool *flag)
 {
-    if (!atomic_load_explicit(flag, memory_order_relaxed))
+    if (!atomic_load(flag))
         atomic_store(flag, true);
 }
 
@@ -78,7 +82,7 @@ static bool run_hot(struct iw_poller *p, bool *moved)
         return false;
     if (tries < HOT_TRIES && iw_now() < atomic_load_explicit(&p->rest, memory_order_relaxed))
         return true;
-    *moved = iw_source_run(hot, 0);
+    *moved = iw_source_run(hot, 0, 0);
     put(&p->runs, runs + 1);
     iw_adopted_note(p);
     if (*moved) {
@@ -108,7 +112,7 @@ static void find_hot(struct iw_poller *p, const struct iw_found *f)
 void iw_engine_polled(struct iw_poller *p)
 {
     count(&iw_engine.polls);
-    if (atomic_load_explicit(&iw_engine.leased, memory_order_relaxed))
+    if (atomic_load_explicit(&iw_engine.leased, memory_order_relaxed)) /* or at one of the next */
         return;
     uint32_t run = get(&p->run) + 1;
     put(&p->run, run < LEASE_RUN ? run : 0);
@@ -136,7 +140,7 @@ bool iw_engine_progress(struct iw_poller *p)
         return moved;
     if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
         return moved;
-    struct iw_found f = iw_engine_run_ready();
+    struct iw_found f = iw_engine_run_ready(0);
     find_hot(p, &f);
     put(&p->idle, f.ready > 0 ? 0 : idle + 1);
     return moved || f.moved;
@@ -155,7 +159,7 @@ void iw_engine_pass(void)
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
     iw_dirty_run();
-    iw_engine_run_ready();
+    iw_engine_run_ready(0);
 }
 
 void iw_engine_poll_within(int64_t ns)

@@ -8,9 +8,11 @@
  * user may have (max_user_watches): while there is none, the thread runs the source on a timer.
  * Locks: adopted.lock, then that of the slot.
  */
-#include "engine/internal.h"
+#include "engine/presence.h"
 
-#include "common/lock.h"
+#include "engine/engine.h"
+#include "engine/source.h"
+#include "engine/timer.h"
 
 #define AGAIN_MS 1
 
@@ -38,6 +40,7 @@ void iw_adopt(struct iw_poller *p, uint64_t key)
 
 void iw_adopted_note(const struct iw_poller *p)
 {
+    /* Hints: a source that is put back too soon is adopted again. */
     if (atomic_load_explicit(&adopted.by, memory_order_relaxed) == p &&
         !atomic_load_explicit(&adopted.run, memory_order_relaxed))
         atomic_store_explicit(&adopted.run, true, memory_order_relaxed);
@@ -46,7 +49,7 @@ void iw_adopted_note(const struct iw_poller *p)
 static void again(struct iw_timer *t)
 {
     (void)t;
-    iw_source_run(atomic_load(&adopted.key), EPOLLIN | EPOLLOUT);
+    iw_source_run(atomic_load(&adopted.key), EPOLLIN | EPOLLOUT, 0);
     iw_adopted_put_back(NULL);
 }
 
@@ -77,7 +80,8 @@ void iw_adopted_look(void)
 
 void iw_adopted_run(uint32_t but)
 {
-    iw_source_run_but(atomic_load_explicit(&adopted.key, memory_order_relaxed), 0, but);
+    /* Before the epoll set is looked at: there is what was put back. */
+    iw_source_run(atomic_load(&adopted.key), 0, but);
 }
 
 void iw_adopted_gone(uint64_t key)

@@ -3,18 +3,25 @@
  * The table of sources. Epoll data carries {slot, generation}, never a pointer: an event that is
  * older than the removal of its source finds another generation and is dropped.
  */
-#include "engine/internal.h"
+#include "engine/source.h"
 
-#include "common/lock.h"
 #include "common/sys.h"
-#include "cq/visibility.h"
+#include "engine/engine.h"
+#include "engine/presence.h"
+#include "engine/timer.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define INPUT       (EPOLLIN | EPOLLRDHUP)
 #define CHUNK_SLOTS 1024
 #define CHUNKS      1024
+#define YIELDS      100 /* of a wait for the engine, which then sleeps */
+#define SLEEP_NS    50000
+#define WAIT_NS     100000000
 
 /*
  * Generation << 32 | WAITED | pins. A pin is one ready() that runs; it is only taken in the
@@ -54,6 +61,11 @@ static struct slot *slot_at(uint32_t i)
            i % CHUNK_SLOTS;
 }
 
+static struct {
+    /* Where the engine's thread is: a count, and in the lower half the QP; 0: nowhere. */
+    _Alignas(64) _Atomic uint64_t at;
+} engine;
+
 static uint32_t own_pins(uint32_t slot)
 {
     uint32_t n = 0;
@@ -62,10 +74,11 @@ static uint32_t own_pins(uint32_t slot)
     return n;
 }
 
-static bool chunk_ensure(uint32_t i)
+static bool chunk_ensure_locked(uint32_t i)
 {
     if (i / CHUNK_SLOTS >= CHUNKS)
         return false;
+    assert_held(&table.lock);
     if (atomic_load_explicit(&table.chunk[i / CHUNK_SLOTS], memory_order_relaxed))
         return true;
     struct slot *c = calloc(CHUNK_SLOTS, sizeof(*c));
@@ -86,7 +99,7 @@ static uint32_t slot_take(void)
     if (table.free) {
         i = table.free;
         table.free = slot_at(i)->next_free;
-    } else if (chunk_ensure(table.used)) {
+    } else if (chunk_ensure_locked(table.used)) {
         i = table.used++;
     }
     lock_put(&table.lock);
@@ -128,7 +141,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     atomic_fetch_add(&slot->word, GENERATION); /* publishes it to whoever pins */
     struct epoll_event ev = slot_event(i, events);
     lock_put(&slot->lock);
-    r = sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, fd, &ev);
+    r = sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_ADD, fd, &ev);
     if (r < 0) {
         lock_get(&slot->lock);
         slot->source = NULL;
@@ -143,6 +156,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
 void iw_source_want(struct iw_source *s, uint32_t events)
 {
     uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    /* Changed by the same owner, under a lock of its own. */
     if (!i || __atomic_load_n(&s->events, __ATOMIC_RELAXED) == events)
         return;
     struct slot *slot = slot_at(i);
@@ -152,7 +166,7 @@ void iw_source_want(struct iw_source *s, uint32_t events)
         __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
         struct epoll_event ev = slot_event(i, events);
         if (!out)
-            sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_MOD, s->fd, &ev);
+            sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_MOD, s->fd, &ev);
     }
     lock_put(&slot->lock);
     if (has && out)
@@ -171,8 +185,7 @@ bool iw_source_take_out(uint64_t key)
     lock_get(&slot->lock);
     bool can = has_locked(slot, key) && slot->source->events == INPUT;
     if (can) {
-        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, slot->source->fd,
-                      &(struct epoll_event){0});
+        sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_DEL, slot->source->fd, &(struct epoll_event){0});
         slot->out = true;
     }
     lock_put(&slot->lock);
@@ -183,7 +196,7 @@ static int put_in_locked(struct slot *slot, uint32_t i)
 {
     assert_held(&slot->lock);
     struct epoll_event ev = slot_event(i, slot->source->events);
-    int r = (int)-sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_ADD, slot->source->fd, &ev);
+    int r = (int)-sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_ADD, slot->source->fd, &ev);
     slot->out = r != 0;
     return r;
 }
@@ -215,7 +228,7 @@ void iw_source_del(struct iw_source *s)
     if (slot->out)
         iw_adopted_gone(slot_event(i, 0).data.u64);
     else
-        sys_epoll_ctl(iw_engine_sockets(), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
+        sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
     slot->out = false;
     atomic_fetch_add(&slot->word, GENERATION);
     wait_unpinned(slot, i);
@@ -257,12 +270,34 @@ static void unpin(struct slot *slot)
     lock_put(&slot->lock);
 }
 
-bool iw_source_run(uint64_t key, uint32_t events)
+/**
+ * The engine's thread is at the source of QP @p qp_num, 0: at none. Who looks finds a socket empty
+ * that the engine's thread has read, and then where that is: the kernel's locks at the socket are
+ * between the two, on both sides.
+ */
+static void engine_at(uint32_t qp_num)
 {
-    return iw_source_run_but(key, events, 0);
+    /* Only the engine's thread changes it. */
+    uint64_t count = atomic_load_explicit(&engine.at, memory_order_relaxed) >> 32;
+    atomic_store(&engine.at, (count + 1) << 32 | qp_num);
 }
 
-bool iw_source_run_but(uint64_t key, uint32_t events, uint32_t but)
+bool iw_source_wait_engine(uint32_t qp_num)
+{
+    uint64_t at = atomic_load(&engine.at), end;
+    unsigned yields = 0;
+    if ((uint32_t)at == 0 || (uint32_t)at == qp_num)
+        return false;
+    end = iw_now() + WAIT_NS;
+    while (atomic_load(&engine.at) == at && iw_now() < end)
+        if (++yields < YIELDS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+    return true;
+}
+
+bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
 {
     uint32_t i = (uint32_t)key;
     if (!i)
@@ -271,16 +306,17 @@ bool iw_source_run_but(uint64_t key, uint32_t events, uint32_t but)
     if (!pin(slot, (uint32_t)(key >> 32)))
         return false;
     bool moved = false;
+    /* Set before the QP uses a byte; until then nothing can be in order behind it. */
     uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
-    bool left = but && qp_num == but, engine = iw_engine_is_thread();
+    bool left = but && qp_num == but, is_engine = iw_engine_is_thread();
     if (!left && !iw_engine_frozen()) { /* else it will be ready at the next look, too */
         struct running here = {.outer = running, .slot = i};
         running = &here;
-        if (engine)
-            iw_order_engine_at(qp_num);
+        if (is_engine)
+            engine_at(qp_num);
         moved = slot->source->ready(slot->source, events);
-        if (engine)
-            iw_order_engine_at(0);
+        if (is_engine)
+            engine_at(0);
         running = here.outer;
     }
     unpin(slot);
@@ -326,5 +362,7 @@ void iw_source_fork(enum fork_step step)
         pthread_cond_init(&slot->idle, NULL);
         atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
     }
+    if (step == FORK_CHILD)
+        atomic_store(&engine.at, 0);
     lock_fork(&table.lock, step);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "engine/internal.h"
+#include "engine/timer.h"
 
-#include "common/lock.h"
 #include "common/sys.h"
+#include "engine/engine.h"
 
 #include <pthread.h>
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads of the program that wait for events, and make progress meanwhile. */
-#include "engine/internal.h"
+#include "engine/waiter.h"
 
-#include "cm/port.h"
 #include "common/sys.h"
+#include "engine/engine.h"
+#include "engine/poller.h"
+#include "engine/timer.h"
 #include "env/conf.h"
+#include "env/eventfd.h"
 
 #include <pthread.h>
 
@@ -75,7 +78,7 @@ static int block_passes(int fd)
 {
     int r;
     while ((r = wait_either(fd)) == 0)
-        if (iw_engine_run_ready().moved)
+        if (iw_engine_run_ready(0).moved)
             break;
     return r < 0 ? r : 0;
 }

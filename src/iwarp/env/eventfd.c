@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cm/port.h"
+#include "env/eventfd.h"
 
 #include "common/sys.h"
 #include "env/fd.h"
@@ -29,7 +29,7 @@ static fd_state *state_of(int fd)
 static void note(int fd, enum state state)
 {
     fd_state *s = state_of(fd);
-    if (s)
+    if (s) /* under the lock of whose descriptor it is; fork() has them all */
         atomic_store_explicit(s, (uint8_t)state, memory_order_relaxed);
 }
 
@@ -50,19 +50,28 @@ static int keep(int fd)
     return 0;
 }
 
-int iw_eventfd_create(void)
+static int create(int (*place)(int fd))
 {
     int fd;
     do
         fd = (int)sys_eventfd(0, 0);
     while (fd == -EMFILE && iw_fd_more());
-    if (fd < 0)
-        return fd;
-    fd = iw_fd_high(fd);
-    int r = keep(fd);
-    if (r)
+    if (fd >= 0 && place)
+        fd = place(fd);
+    int r = fd < 0 ? fd : keep(fd);
+    if (r && fd >= 0)
         sys_close(fd);
     return r ? r : fd;
+}
+
+int iw_eventfd_create(void)
+{
+    return create(NULL);
+}
+
+int iw_eventfd_create_hidden(void)
+{
+    return create(iw_fd_high);
 }
 
 void iw_eventfd_raise(int fd)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers of our descriptors: above 1023 where that is possible, as programs that use select() need
- * those below. The soft limit belongs to the whole program, whose loops may go through all numbers
- * below it: it is raised in steps, when a descriptor would be refused without that.
+ * Numbers of the descriptors that programs do not see: above 1023 where that is possible, as
+ * programs that use select() need those below. The soft limit belongs to the whole program, whose
+ * loops may go through all numbers below it: it is raised in steps, when a descriptor would be
+ * refused without that.
  */
 #ifndef ANYWARP_ENV_FD_H
 #define ANYWARP_ENV_FD_H

@@ -23,9 +23,11 @@ static void no_cleanup(void)
 int iw_random32(uint32_t *out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int saved = errno; /* it may look for a configuration that is not there */
     pthread_once(&once, no_cleanup);
     lock_get(&lock);
     int r = RAND_bytes((unsigned char *)out, sizeof(*out));
     lock_put(&lock);
+    errno = saved;
     return r == 1 ? 0 : -EIO;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random STags and QP numbers (RFC 5042 section 6.1.1: hard to predict, sparse). */
+/*
+ * Random STags and QP numbers (RFC 5042 section 6.1.1: hard to predict, sparse). random.c has them
+ * from OpenSSL, random_kernel.c from the kernel: configure --with-random chooses.
+ */
 #ifndef ANYWARP_ENV_RANDOM_H
 #define ANYWARP_ENV_RANDOM_H
 

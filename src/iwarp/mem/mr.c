@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "mem/guard.h"
+#include "mem/mr.h"
+
+#include "env/guard.h"
 #include "mem/probe.h"
-#include "mem/region.h"
 #include "observe/stats.h"
 #include "wire/range.h"
 

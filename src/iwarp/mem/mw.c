@@ -3,7 +3,6 @@
 
 #include "mem/stag.h"
 #include "observe/stats.h"
-#include "qp/qp.h"
 #include "wire/range.h"
 
 #include <errno.h>
@@ -43,7 +42,10 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
     return mw;
 }
 
-/** The fields one by one, for readers without a lock: grant_of() in region.c. */
+/**
+ * The fields one by one, for readers without a lock: grant_of() in region.c. Each is released, so
+ * that who sees one of them sees the odd count, too.
+ */
 static void change_locked(struct iw_mw *mw, const struct iw_grant *g, struct iw_region *memory)
 {
     struct iw_region *r = &mw->region;
@@ -54,7 +56,7 @@ static void change_locked(struct iw_mw *mw, const struct iw_grant *g, struct iw_
     __atomic_store_n(&r->grant.addr, g->addr, __ATOMIC_RELEASE);
     __atomic_store_n(&r->grant.base, g->base, __ATOMIC_RELEASE);
     __atomic_store_n(&r->grant.len, g->len, __ATOMIC_RELEASE);
-    __atomic_store_n(&r->grant.qp, g->qp, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->grant.only, g->only, __ATOMIC_RELEASE);
     atomic_fetch_add(&r->changes, 1);
     if (mw->memory)
         iw_region_unpin(mw->memory);
@@ -84,7 +86,7 @@ void iw_mw_dealloc(struct iw_mw *mw)
 
 /* ---- bind ---- */
 
-int iw_mw_check_wr(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ibv_mw_type type)
 {
     const struct ibv_mw *mw = wr->bind_mw.mw;
     const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
@@ -95,84 +97,85 @@ int iw_mw_check_wr(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ib
         return EINVAL;
     if (info->mw_access_flags & ~(unsigned)(GIVES | IBV_ACCESS_ZERO_BASED))
         return EINVAL;
-    if (iw_pd(mw->pd)->root != qp->pd || (info->mr && iw_pd(info->mr->pd)->root != qp->pd))
+    if (iw_pd(mw->pd)->root != pd || (info->mr && iw_pd(info->mr->pd)->root != pd))
         return EPERM;
     return 0;
 }
 
 /** What a bind to the memory of @p r gives. @return false if it may not be bound so */
-static bool grant_from(const struct iw_region *r, const struct iw_sqe *e, struct iw_grant *g)
+static bool grant_from(const struct iw_region *r, const struct iw_bind *b, struct iw_grant *g)
 {
     const struct iw_grant *m = &r->grant;
     if (r->kind != IW_REGION_MEMORY || !(m->access & IBV_ACCESS_MW_BIND))
         return false;
-    if ((e->bind.access & WRITES) && !(m->access & IBV_ACCESS_LOCAL_WRITE))
+    if ((b->access & WRITES) && !(m->access & IBV_ACCESS_LOCAL_WRITE))
         return false;
-    if (range_wraps(e->bind.addr, e->bind.length) ||
-        !range_inside(m->base, m->len, e->bind.addr, e->bind.length))
+    if (range_wraps(b->addr, b->length) || !range_inside(m->base, m->len, b->addr, b->length))
         return false;
-    g->access = e->bind.access & GIVES;
-    g->addr = m->addr + (e->bind.addr - m->base);
-    g->base = e->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : e->bind.addr;
-    g->len = e->bind.length;
+    g->access = b->access & GIVES;
+    g->addr = m->addr + (b->addr - m->base);
+    g->base = b->access & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
+    g->len = b->length;
     return true;
 }
 
-static enum iw_err bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound)
+static enum iw_err bind_locked(const struct iw_accessor *by, uint32_t rkey, const struct iw_bind *b,
+                               bool *was_bound)
 {
     struct iw_region *window, *memory = NULL;
-    struct iw_grant g = {.stag = e->rkey};
-    assert_held(&qp->pd->grants);
-    if (iw_stag_find_any_key(e->rkey, qp->pd, &window) != IW_STAG_OWN ||
+    struct iw_grant g = {.stag = rkey};
+    assert_held(&by->pd->grants);
+    if (iw_stag_find_any_key(rkey, by->pd, &window) != IW_STAG_OWN ||
         window->kind != IW_REGION_WINDOW || iw_region_is_dead(window))
         return IW_ERR_LOCAL_MW_BIND;
     struct iw_mw *mw = container_of(window, struct iw_mw, region);
     bool type2 = mw->pub.type == IBV_MW_TYPE_2;
     if (type2 && mw->memory)
         return IW_ERR_LOCAL_MW_BIND;
-    if (e->bind.length && (iw_stag_find(e->bind.lkey, qp->pd, &memory) != IW_STAG_OWN ||
-                           !grant_from(memory, e, &g) || !iw_region_pin(memory)))
+    if (b->length && (iw_stag_find(b->lkey, by->pd, &memory) != IW_STAG_OWN ||
+                      !grant_from(memory, b, &g) || !iw_region_pin(memory)))
         return IW_ERR_LOCAL_MW_BIND;
     *was_bound = mw->memory;
-    g.qp = type2 ? qp : NULL;
+    g.only = type2 ? by : NULL;
     change_locked(mw, &g, memory);
     iw_stag_rename(window);
     return IW_OK;
 }
 
-enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound)
+enum iw_err iw_mw_bind(const struct iw_accessor *by, uint32_t rkey, const struct iw_bind *b,
+                       bool *was_bound)
 {
-    assert_held(&qp->tx.lock);
     *was_bound = false;
-    lock_get(&qp->pd->grants);
-    enum iw_err err = bind_locked(qp, e, was_bound);
-    lock_put(&qp->pd->grants);
+    lock_get(&by->pd->grants);
+    enum iw_err err = bind_locked(by, rkey, b, was_bound);
+    lock_put(&by->pd->grants);
     return err;
 }
 
 /* ---- unbind ---- */
 
-enum iw_err iw_mw_invalidate_locked(struct iw_region *r, uint32_t stag, const struct iw_qp *qp)
+enum iw_err iw_mw_invalidate_locked(struct iw_region *r, uint32_t stag,
+                                    const struct iw_accessor *by)
 {
     struct iw_mw *mw = container_of(r, struct iw_mw, region);
     assert_held(&r->pd->grants);
     if (mw->pub.type != IBV_MW_TYPE_2 || !mw->memory || r->grant.stag != stag)
         return IW_ERR_INVALIDATE;
-    if (r->grant.qp != qp)
+    if (r->grant.only != by)
         return IW_ERR_INVALIDATE_STREAM;
     unbind_locked(mw);
     return IW_OK;
 }
 
-void iw_mw_leave_qp(const struct iw_qp *qp)
+void iw_mw_leave(const struct iw_accessor *by)
 {
-    lock_get(&qp->pd->lock);
-    lock_get(&qp->pd->grants);
-    list_for_each (link, &qp->pd->windows) {
+    lock_get(&by->pd->lock);
+    lock_get(&by->pd->grants);
+    list_for_each (link, &by->pd->windows) {
         struct iw_mw *mw = container_of(link, struct iw_mw, pd_link);
-        if (mw->memory && mw->region.grant.qp == qp)
+        if (mw->memory && mw->region.grant.only == by)
             unbind_locked(mw);
     }
-    lock_put(&qp->pd->grants);
-    lock_put(&qp->pd->lock);
+    lock_put(&by->pd->grants);
+    lock_put(&by->pd->lock);
 }

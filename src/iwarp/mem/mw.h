@@ -22,8 +22,6 @@
 
 #include "mem/region.h"
 
-struct iw_sqe;
-
 struct iw_mw {
     struct ibv_mw pub;
     struct iw_region region;
@@ -41,27 +39,37 @@ struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type);
 /** Unbinds and frees; afterwards nobody accesses memory through it. */
 void iw_mw_dealloc(struct iw_mw *mw);
 
+/** What a window is bound to. */
+struct iw_bind {
+    uint64_t addr, length;
+    uint32_t lkey;
+    unsigned access;
+};
+
 /**
- * Whether a bind of a window of @p type may be posted. tx.lock.
+ * Whether a bind of a window of @p type may be posted to a QP of domain @p pd.
  * @return 0; EINVAL (another type, a key of another index, no memory region or length for type 2,
  *         access flags), EPERM (domains differ)
  */
-int iw_mw_check_wr(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type);
+int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ibv_mw_type type);
 
 /**
  * Carries a bind out. tx.lock.
+ * @param rkey       the window's new one
  * @param was_bound  [out] copies through the window may still go where it was bound before
  * @return IW_OK, or LOCAL_MW_BIND, and then nothing has changed
  */
-enum iw_err iw_mw_bind_locked(struct iw_qp *qp, const struct iw_sqe *e, bool *was_bound);
+enum iw_err iw_mw_bind(const struct iw_accessor *by, uint32_t rkey, const struct iw_bind *b,
+                       bool *was_bound);
 
 /**
- * Frees a window of type 2 that is bound to @p qp. pd->grants.
+ * Frees a window of type 2 that is bound for @p by. pd->grants.
  * @return IW_OK, INVALIDATE (type 1, not bound), INVALIDATE_STREAM (of another QP)
  */
-enum iw_err iw_mw_invalidate_locked(struct iw_region *r, uint32_t stag, const struct iw_qp *qp);
+enum iw_err iw_mw_invalidate_locked(struct iw_region *r, uint32_t stag,
+                                    const struct iw_accessor *by);
 
 /** Frees the windows of type 2 bound to a QP that is being destroyed. Call with no lock held. */
-void iw_mw_leave_qp(const struct iw_qp *qp);
+void iw_mw_leave(const struct iw_accessor *by);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "mem/td.h"
+#include "mem/pd.h"
+
 #include "observe/stats.h"
 
 #include <errno.h>

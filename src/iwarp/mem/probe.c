@@ -3,6 +3,8 @@
 
 #include "common/sys.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #ifndef MADV_POPULATE_READ
@@ -19,6 +21,24 @@ static bool populate(uintptr_t page, size_t len, bool write)
     int r = madvise((void *)page, len, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
     errno = saved;
     return r == 0;
+}
+
+static bool advice_is_taken;
+
+static void try_advice(void)
+{
+    advice_is_taken = !populate(0, 1, false);
+}
+
+/**
+ * Whether to believe the above: some that stand in for the kernel say yes to all advice that they
+ * do not know, as QEMU's user mode does. Then it is so where no program has memory, too.
+ */
+static bool can_populate(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, try_advice);
+    return advice_is_taken;
 }
 
 static bool has_no_hole(uintptr_t page, size_t len)
@@ -105,7 +125,9 @@ int iw_probe_places(const void *addr, size_t len, bool write)
 int iw_prefetch(const void *addr, size_t len, bool write)
 {
     uintptr_t first = (uintptr_t)addr, page = first & -(uintptr_t)sysconf(_SC_PAGESIZE);
-    return populate(page, len + (first - page), write) ? 0 : iw_probe(addr, len, write);
+    if (can_populate() && populate(page, len + (first - page), write))
+        return 0;
+    return iw_probe(addr, len, write);
 }
 
 bool iw_probe_gone(const void *addr)
@@ -114,7 +136,7 @@ bool iw_probe_gone(const void *addr)
     int saved = errno;
     int error = madvise((void *)page, 1, MADV_POPULATE_READ) ? errno : 0;
     errno = saved;
-    if (error == EINVAL) /* not allowed, or not known to this kernel or mapping */
+    if (error == EINVAL || !can_populate()) /* or not allowed, or not known to this mapping */
         return iw_probe(addr, 1, false);
     return error == ENOMEM || error == EFAULT;
 }
@@ -125,12 +147,17 @@ int iw_probe(const void *addr, size_t len, bool write)
     uintptr_t page = first & -(uintptr_t)sysconf(_SC_PAGESIZE);
     size_t span = last - page + 1;
 
-    if (span <= POPULATE_MAX && populate(page, span, write))
+    if (span <= POPULATE_MAX && can_populate() && populate(page, span, write))
         return 0;
-    int r = -ENOTTY, maps = (int)sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    static atomic_bool unknown; /* MAP_QUERY */
+    int r = -ENOTTY, maps = -1;
+    if (!atomic_load(&unknown))
+        maps = (int)sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     if (maps >= 0) {
         r = look_up(maps, first, last, write);
         sys_close(maps);
+        if (r == -ENOTTY)
+            atomic_store(&unknown, true);
     }
     return r == 0 || r == -EFAULT ? -r : iw_probe_places(addr, len, write);
 }

@@ -3,10 +3,11 @@
  * Whether memory can be accessed, found out without touching its content.
  *
  * Up to 64 KB the pages are populated (0.6 us a page, 2.5 us for 64 KB, measured): whoever
- * registers so little is about to use it. Larger ranges, kernels before 5.14, and mappings that
- * cannot be populated are looked up, mapping by mapping of the range, with PROCMAP_QUERY (Linux
- * 6.11; 5 us, measured). Without that call, or without /proc, holes are found, and rights at both
- * ends and at a few places between them.
+ * registers so little is about to use it. Larger ranges, kernels before 5.14, what stands in for a
+ * kernel and only says that it has populated, and mappings that cannot be populated are looked up,
+ * mapping by mapping of the range, with PROCMAP_QUERY (Linux 6.11; 5 us, measured). Without that
+ * call, or without /proc, holes are found, and rights at both ends and at a few places between
+ * them.
  *
  * None of this takes longer when the process has many mappings.
  */

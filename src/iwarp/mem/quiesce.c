@@ -2,6 +2,7 @@
 #include "mem/quiesce.h"
 
 #include "common/sys.h"
+#include "engine/deferred.h"
 #include "engine/engine.h"
 
 #include <linux/membarrier.h>

@@ -53,6 +53,7 @@ static inline void iw_copy_fence(void)
 {
 #ifndef ANYWARP_TSAN
     atomic_signal_fence(memory_order_seq_cst);
+    /* Set once, and then waited for: see barrier_everywhere(). */
     if (atomic_load_explicit(&iw_copy_fences, memory_order_relaxed))
         atomic_thread_fence(memory_order_seq_cst);
 #endif
@@ -73,7 +74,7 @@ static inline void iw_copy_begin(const struct iw_pd *pd)
     struct iw_copier *c = iw_copier;
     if (__builtin_expect(!c, 0))
         c = iw_copier_take();
-    unsigned long n = atomic_load_explicit(&c->count, memory_order_relaxed);
+    unsigned long n = atomic_load_explicit(&c->count, memory_order_relaxed); /* its own */
     lock_bar(true);
     atomic_store_explicit(&c->pd, pd, memory_order_release); /* behind the end of the last one */
     iw_copy_count(c, n + 1);
@@ -87,7 +88,7 @@ static inline void iw_copy_end(void)
     unsigned long n = atomic_load_explicit(&c->count, memory_order_relaxed);
     lock_bar(false);
     iw_copy_count(c, n + 1);
-    iw_copy_fence();
+    iw_copy_fence(); /* and what is asked is looked at behind the count: see iw_grace_ask() */
     if (__builtin_expect(atomic_load_explicit(&c->asked, memory_order_relaxed), 0))
         iw_copier_tell(c);
 }

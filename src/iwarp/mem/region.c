@@ -5,8 +5,6 @@
 #include "mem/mw.h"
 #include "mem/quiesce.h"
 #include "mem/stag.h"
-#include "qp/qp.h"
-#include "qp/rx_shared.h"
 #include "wire/range.h"
 
 #include <errno.h>
@@ -68,13 +66,14 @@ static inline bool grant_of(const struct iw_region *r, uint32_t stag, struct iw_
     g->addr = __atomic_load_n(&r->grant.addr, __ATOMIC_ACQUIRE);
     g->base = __atomic_load_n(&r->grant.base, __ATOMIC_ACQUIRE);
     g->len = __atomic_load_n(&r->grant.len, __ATOMIC_ACQUIRE);
-    g->qp = __atomic_load_n(&r->grant.qp, __ATOMIC_ACQUIRE);
+    g->only = __atomic_load_n(&r->grant.only, __ATOMIC_ACQUIRE);
+    /* The last look stays behind the loads above, as these acquire. */
     return before % 2 == 0 && g->stag == stag &&
            atomic_load_explicit(&r->changes, memory_order_relaxed) == before;
 }
 
-/** In a section of @p pd; @p qp is NULL for ibv_advise_mr(). */
-static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const struct iw_qp *qp,
+/** In a section of @p pd; @p by is NULL for ibv_advise_mr(). */
+static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const struct iw_accessor *by,
                                 enum iw_use use, uint64_t to, uint64_t len, uint8_t **ptr)
 {
     struct iw_region *r;
@@ -90,7 +89,7 @@ static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const str
         return BAD_STAG;
     if (r->kind == IW_REGION_WINDOW && !uses[use].remote)
         return BAD_STAG;
-    if (g.qp && g.qp != qp)
+    if (g.only && g.only != by)
         return BAD_STREAM;
     if ((g.access & uses[use].right) != uses[use].right)
         return BAD_ACCESS;
@@ -105,15 +104,10 @@ static inline enum refusal look(uint32_t stag, const struct iw_pd *pd, const str
     return GRANTED;
 }
 
-const struct iw_pd *iw_region_pd(const struct iw_qp *qp, enum iw_use use)
+enum iw_err iw_region_check(uint32_t stag, const struct iw_accessor *by, enum iw_use use,
+                            uint64_t to, uint64_t len, uint8_t **ptr)
 {
-    return use == IW_USE_RECEIVE && qp->rq->srq ? qp->rq->srq->pd->root : qp->pd;
-}
-
-enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
-                            uint64_t len, uint8_t **ptr)
-{
-    return uses[use].err[look(stag, iw_region_pd(qp, use), qp, use, to, len, ptr)];
+    return uses[use].err[look(stag, iw_region_pd(by, use), by, use, to, len, ptr)];
 }
 
 int iw_region_advised(uint32_t lkey, struct iw_pd *pd, bool write, uint64_t to, uint64_t len,
@@ -152,13 +146,13 @@ static void name_rights(char *buf, size_t size, unsigned access)
 
 /** The end of a range is said as its last byte: behind it there may be no address any more. */
 static void describe(char *buf, size_t size, const struct iw_region *r, uint32_t stag,
-                     const struct iw_qp *qp)
+                     const struct iw_accessor *by)
 {
     struct iw_grant g;
     char have[64];
     if (!grant_of(r, stag, &g) || g.len == 0) {
         snprintf(buf, size, "memory window, not bound");
-    } else if (g.qp && g.qp != qp) {
+    } else if (g.only && g.only != by) {
         snprintf(buf, size, "memory window of another QP");
     } else {
         name_rights(have, sizeof(have), g.access);
@@ -170,16 +164,16 @@ static void describe(char *buf, size_t size, const struct iw_region *r, uint32_t
     }
 }
 
-void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp *qp,
+void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_accessor *by,
                        enum iw_use use, uint64_t to, uint64_t len)
 {
     struct iw_region *r;
     char asked[96], is[128];
-    enum iw_stag_found found = iw_stag_find(stag, iw_region_pd(qp, use), &r);
+    enum iw_stag_found found = iw_stag_find(stag, iw_region_pd(by, use), &r);
     snprintf(asked, sizeof(asked), "%s of %" PRIu64 " bytes at 0x%" PRIx64 ", key 0x%08x",
              uses[use].name, len, to, stag);
     if (found == IW_STAG_OWN)
-        describe(is, sizeof(is), r, stag, qp);
+        describe(is, sizeof(is), r, stag, by);
     else
         snprintf(is, sizeof(is), "%s",
                  found == IW_STAG_NONE ? "no such key" : "the key is of another protection domain");
@@ -213,35 +207,32 @@ bool iw_region_close(struct iw_region *r)
     return atomic_compare_exchange_strong(&r->windows, &none, IW_REGION_DEAD);
 }
 
-static enum iw_err invalidate(struct iw_qp *qp, uint32_t stag, bool windows_only)
+static enum iw_err invalidate(const struct iw_accessor *by, uint32_t stag, bool windows_only)
 {
     struct iw_region *r;
     enum iw_err err = IW_OK;
-    lock_get(&qp->pd->grants);
-    enum iw_stag_found found = iw_stag_find(stag, qp->pd, &r);
+    lock_get(&by->pd->grants);
+    enum iw_stag_found found = iw_stag_find(stag, by->pd, &r);
     if (found == IW_STAG_FOREIGN)
         err = IW_ERR_INVALIDATE_STREAM;
     else if (found == IW_STAG_NONE)
         err = IW_ERR_INVALIDATE;
     else if (r->kind == IW_REGION_WINDOW)
-        err = iw_mw_invalidate_locked(r, stag, qp);
+        err = iw_mw_invalidate_locked(r, stag, by);
     else if (windows_only || !iw_region_close(r))
         err = IW_ERR_INVALIDATE;
-    lock_put(&qp->pd->grants);
+    lock_put(&by->pd->grants);
     return err;
 }
 
-enum iw_err iw_region_invalidate_locked(struct iw_qp *qp, uint32_t stag)
+enum iw_err iw_region_invalidate(const struct iw_accessor *by, uint32_t stag)
 {
-    assert_held(&qp->tx.lock);
-    return invalidate(qp, stag, false);
+    return invalidate(by, stag, false);
 }
 
-enum iw_err iw_region_invalidate_by_peer_locked(struct iw_qp *qp, uint32_t stag)
+enum iw_err iw_region_invalidate_by_peer(const struct iw_accessor *by, uint32_t stag)
 {
-    assert_held(&qp->rx.lock);
-    assert_held(&qp->tx.lock);
-    return invalidate(qp, stag, true);
+    return invalidate(by, stag, true);
 }
 
 int iw_region_publish(struct iw_region *r)

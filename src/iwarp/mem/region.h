@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protection domains, memory regions and the STag table.
- *
  * A region is what one STag stands for: a memory region or a memory window. iw_region_check() is
  * the only place in the project that turns an STag into a pointer.
  *
@@ -19,34 +17,13 @@
 #ifndef ANYWARP_MEM_REGION_H
 #define ANYWARP_MEM_REGION_H
 
-#include "common/list.h"
-#include "common/lock.h"
+#include "mem/pd.h"
 #include "wire/error.h"
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-struct iw_qp;
-struct iw_td;
-
-/** A protection domain, or a parent domain: another name for one, with its own users. */
-struct iw_pd {
-    struct ibv_pd pub;
-    struct iw_pd *root; /* itself; of a parent domain, that which it stands for */
-    struct iw_td *td;   /* of a parent domain, or NULL */
-    atomic_uint users;  /* what was made on it: EBUSY for dealloc */
-    /* The rest is used in a root only. */
-    struct lock lock;    /* windows; above the QP locks */
-    struct list windows; /* struct iw_mw.pd_link */
-    struct lock grants;  /* a leaf: changes of what its keys give */
-};
-
-static inline struct iw_pd *iw_pd(struct ibv_pd *p)
-{
-    return container_of(p, struct iw_pd, pub);
-}
 
 struct iw_stag_slot;
 
@@ -58,14 +35,16 @@ enum iw_region_kind {
 
 #define IW_NULL_BYTES ((uint64_t)UINT32_MAX) /* the longest SGE */
 
+struct iw_accessor;
+
 /** What an STag allows. */
 struct iw_grant {
     uint32_t stag;
-    unsigned access;        /* IBV_ACCESS_* */
-    uint8_t *addr;          /* first byte */
-    uint64_t base;          /* its tagged offset: virtual address, iova, or 0 if zero-based */
-    uint64_t len;           /* 0: a window that is not bound */
-    const struct iw_qp *qp; /* that alone may use it, for comparison only; NULL: all of the PD */
+    unsigned access; /* IBV_ACCESS_* */
+    uint8_t *addr;   /* first byte */
+    uint64_t base;   /* its tagged offset: virtual address, iova, or 0 if zero-based */
+    uint64_t len;    /* 0: a window that is not bound */
+    const struct iw_accessor *only; /* may use it; for comparison only; NULL: all of the PD */
 };
 
 struct iw_region {
@@ -79,16 +58,11 @@ struct iw_region {
 
 #define IW_REGION_DEAD (-1)
 
+/** Of an MR it is constant; of a window it may be bound anew: grant_of() looks whether it is. */
 static inline uint32_t iw_region_stag(const struct iw_region *r)
 {
     return __atomic_load_n(&r->grant.stag, __ATOMIC_RELAXED);
 }
-
-struct iw_mr {
-    struct ibv_mr pub;
-    struct iw_region *region; /* reregistering makes a new one */
-    uint64_t iova;            /* tagged offset of the first byte, unless zero-based */
-};
 
 /** Who wants to use a region: decides which right is needed and how a refusal is called. */
 enum iw_use {
@@ -100,21 +74,30 @@ enum iw_use {
     IW_USE_ATOMIC,  /* atomic of the peer: REMOTE_ATOMIC; READ_* */
 };
 
-/** The domain, a root, in which an access is looked up. */
-const struct iw_pd *iw_region_pd(const struct iw_qp *qp, enum iw_use use);
+/** A QP, as far as it accesses memory. Its address stands for it where a window is its own. */
+struct iw_accessor {
+    struct iw_pd *pd;      /* a root */
+    struct iw_pd *recv_pd; /* of its receives: that of the SRQ if there is one; a root */
+};
+
+/** The domain in which an access is looked up. */
+static inline const struct iw_pd *iw_region_pd(const struct iw_accessor *by, enum iw_use use)
+{
+    return use == IW_USE_RECEIVE ? by->recv_pd : by->pd;
+}
 
 /**
  * State, PD, QP, rights, base, bounds and wrap of one access, in that order.
  *
  * @param stag  lkey or rkey; the STag of a window is no lkey
- * @param qp    whose stream or work request asks; in a section of iw_region_pd()
+ * @param by    whose stream or work request asks; in a section of iw_region_pd()
  * @param to    tagged offset of the first byte, @p len bytes; len 0 checks nothing and gives NULL
  * @param ptr   [out] where the bytes are; valid in this section. NULL with IW_OK and a local sink:
  *              they are thrown away
  * @return IW_OK or the error that fits @p use
  */
-enum iw_err iw_region_check(uint32_t stag, const struct iw_qp *qp, enum iw_use use, uint64_t to,
-                            uint64_t len, uint8_t **ptr);
+enum iw_err iw_region_check(uint32_t stag, const struct iw_accessor *by, enum iw_use use,
+                            uint64_t to, uint64_t len, uint8_t **ptr);
 
 /**
  * Where the memory of one entry of ibv_advise_mr() is. Call with no lock held; the memory may be
@@ -129,23 +112,23 @@ int iw_region_advised(uint32_t lkey, struct iw_pd *pd, bool write, uint64_t to, 
  * English facts about a refusal for the log: key, asked and registered range, rights, PD. In a
  * section of iw_region_pd().
  */
-void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_qp *qp,
+void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_accessor *by,
                        enum iw_use use, uint64_t to, uint64_t len);
 
 /**
  * Invalidates @p stag for a work request: a memory region without a window bound to it, or a window
- * as iw_mw_invalidate_locked() says. tx.lock. Copies that run may go on until a grace period of the
- * QP's domain has passed.
+ * as iw_mw_invalidate_locked() says. Copies that run may go on until a grace period of the QP's
+ * domain has passed.
  * @return IW_OK, INVALIDATE, INVALIDATE_STREAM
  */
-enum iw_err iw_region_invalidate_locked(struct iw_qp *qp, uint32_t stag);
+enum iw_err iw_region_invalidate(const struct iw_accessor *by, uint32_t stag);
 
 /**
  * The same for the receiver of a Send with Invalidate: windows only, as a memory region is not one
- * peer's, and others may use it. rx.lock and tx.lock: with both nobody copies through the window of
- * this QP, and no grace period is due.
+ * peer's, and others may use it. With the QP's rx.lock and tx.lock nobody copies through the window
+ * of this QP, and no grace period is due.
  */
-enum iw_err iw_region_invalidate_by_peer_locked(struct iw_qp *qp, uint32_t stag);
+enum iw_err iw_region_invalidate_by_peer(const struct iw_accessor *by, uint32_t stag);
 
 /** A window is bound to @p r (found under pd->grants), and pins it. @return false if r is dead */
 bool iw_region_pin(struct iw_region *r);
@@ -159,33 +142,5 @@ bool iw_region_is_dead(const struct iw_region *r);
 int iw_region_publish(struct iw_region *r);
 /** Marks dead, unlinks, and waits until no copy is running. Call with no lock held. */
 void iw_region_revoke(struct iw_region *r);
-
-struct iw_pd *iw_pd_alloc(struct ibv_context *ctx);
-/** @return 0 or EBUSY */
-int iw_pd_dealloc(struct iw_pd *pd);
-/** What the module does about fork(); see process/atfork.h. */
-void iw_pd_fork(enum fork_step step);
-void iw_grants_fork(enum fork_step step);
-
-/**
- * Registers memory. Nothing is pinned and no byte is touched; see probe.h for what is looked at.
- * @param iova  tagged offset of the first byte, unless IBV_ACCESS_ZERO_BASED makes it 0
- * @return NULL and errno: EINVAL (zero length, wrap, REMOTE_WRITE or REMOTE_ATOMIC without
- *         LOCAL_WRITE, unknown flags), EOPNOTSUPP (on demand), EFAULT (not mapped, or not writable
- *         where LOCAL_WRITE is asked), ENOMEM, EIO (no random STag)
- */
-struct iw_mr *iw_mr_reg(struct iw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access);
-/** The null region, for local use only. @return NULL and errno: ENOMEM, EIO */
-struct iw_mr *iw_mr_null(struct iw_pd *pd);
-/**
- * Changes what @p flags (IBV_REREG_MR_CHANGE_*) say; lkey and rkey are new afterwards, and nobody
- * accesses the old range any more. A region that was invalidated is valid again.
- * @return 0, or else the old region is as it was: the errnos of iw_mr_reg(), EINVAL (flags, an
- *         argument without its flag, PD of another context, null region), EBUSY (window bound)
- */
-int iw_mr_rereg(struct iw_mr *mr, unsigned flags, struct iw_pd *pd, void *addr, size_t len,
-                unsigned access);
-/** @return 0, or EBUSY while a window is bound to it */
-int iw_mr_dereg(struct iw_mr *mr);
 
 #endif

@@ -4,7 +4,7 @@
 #include "common/sys.h"
 #include "conn/frames.h"
 #include "env/conf.h"
-#include "mem/guard.h"
+#include "env/guard.h"
 #include "observe/pcap_file.h"
 
 #include <netinet/in.h>

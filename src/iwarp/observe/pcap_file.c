@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "observe/pcap_file.h"
 
-#include "cm/endpoint.h"
 #include "common/sys.h"
 #include "env/conf.h"
 #include "env/fd.h"

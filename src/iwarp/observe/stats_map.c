@@ -2,12 +2,13 @@
 #include "observe/stats_map.h"
 
 #include "common/sys.h"
-#include "device/context.h"
+#include "device/device.h"
 #include "env/conf.h"
 #include "env/log.h"
 #include "observe/stats_file.h"
 #include "wire/text.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
@@ -17,6 +18,7 @@
 
 #define QPS_FIRST 16 /* rows that the file has room for at first */
 #define QPS_STEP  256
+#define PAGE_MAX  65536 /* of any machine */
 
 static struct {
     bool tried;
@@ -28,9 +30,11 @@ static struct {
     ino_t ino;
 } file;
 
+/** Begins somewhere in a page of the machine, and the last row ends somewhere in another. */
+static uint8_t room[sizeof(struct stats_page) + 2 * PAGE_MAX];
+
 struct stats_page *iw_stats_page(void)
 {
-    static uint8_t room[sizeof(struct stats_page) + 65536]; /* the largest page of any machine */
     uintptr_t to = (uintptr_t)getpagesize() - 1;
     return (struct stats_page *)(((uintptr_t)room + to) & ~to);
 }
@@ -47,6 +51,7 @@ static long extend(int fd, size_t end)
 {
     uint8_t *from = (uint8_t *)iw_stats_page() + file.end;
     size_t len = end - file.end;
+    assert(from + len <= room + sizeof(room));
     struct rlimit limit; /* beyond it a signal would come */
     if (getrlimit(RLIMIT_FSIZE, &limit) || end > limit.rlim_cur)
         return -EFBIG;

@@ -3,10 +3,13 @@
 
 #include "cm/endpoint.h"
 #include "cq/cq.h"
-#include "cq/visibility.h"
 #include "device/context.h"
 #include "device/netwatch.h"
-#include "engine/internal.h"
+#include "engine/engine.h"
+#include "engine/presence.h"
+#include "engine/source.h"
+#include "engine/timer.h"
+#include "env/eventfd.h"
 #include "env/pool.h"
 #include "env/random.h"
 #include "mem/quiesce.h"
@@ -34,11 +37,11 @@ static void outer(enum fork_step step)
 
 /* In the order of locks (common/lock_rank.h). */
 static void (*const steps[])(enum fork_step) = {
-    outer,          iw_cm_fork,      iw_pd_fork,       iw_qp_fork,      iw_rq_fork,
-    iw_cq_fork,     iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_grants_fork,
-    iw_stag_fork,   iw_random_fork,  iw_pool_fork,     iw_timer_fork,   iw_eventfd_fork,
-    iw_engine_fork, iw_order_fork,   iw_adopted_fork,  iw_source_fork,  iw_stats_fork,
-    iw_pcap_fork,   iw_quiesce_fork,
+    outer,           iw_cm_fork,      iw_pd_fork,       iw_qp_fork,      iw_rq_fork,
+    iw_cq_fork,      iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_grants_fork,
+    iw_stag_fork,    iw_random_fork,  iw_pool_fork,     iw_timer_fork,   iw_eventfd_fork,
+    iw_engine_fork,  iw_adopted_fork, iw_source_fork,   iw_stats_fork,   iw_pcap_fork,
+    iw_quiesce_fork,
 };
 
 static void before(void)

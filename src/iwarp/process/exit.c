@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of the process; see atfork.h. */
 #include "cm/endpoint.h"
-#include "engine/engine.h"
+#include "engine/deferred.h"
+#include "engine/timer.h"
 
 #include <time.h>
 

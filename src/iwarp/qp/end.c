@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/end.h"
 
-#include "cm/endpoint.h"
 #include "common/usdt.h"
-#include "device/context.h"
+#include "device/async.h"
+#include "env/error_text.h"
 #include "env/pool.h"
 #include "qp/explain.h"
 #include "qp/link.h"
@@ -13,6 +13,8 @@
 #include "qp/section.h"
 #include "qp/tx_queue.h"
 #include "qp/tx_requests.h"
+#include "wire/opcode.h"
+#include "wire/terminate_text.h"
 #include "wire/text.h"
 
 #include <string.h>
@@ -57,9 +59,8 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
         qp->end.term_queued = true;
     if (step.actions & IWC_CLOSE_SEND_FIN)
         stop_sending_locked(qp);
-    if (step.next != IWC_CLOSE_OPEN && step.next != IWC_CLOSE_FLUSHING && !qp->end.disconnected) {
+    if (step.actions & IWC_CLOSE_FAIL) {
         note_locked(qp, IW_ERR_LLP_CLOSED, w);
-        qp->end.disconnected = true;
         qp->end.untold = qp->cm;
         news = IW_QP_NEWS_DISCONNECTED;
     }
@@ -96,7 +97,7 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     }
     iw_qp_stop_reading_locked(qp);
-    if (qp->end.close == IWC_CLOSE_PEER_FIN || qp->end.close == IWC_CLOSE_CLOSED)
+    if (!iwc_close_may(qp->end.close, IWC_CLOSE_EV_FIN))
         return;
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
     iw_qp_transmit_locked(qp, w);
@@ -104,9 +105,11 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 
 void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
 {
-    if (error)
-        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s, %s", strerrorname_np(-error),
-                      strerrordesc_np(-error));
+    if (error) {
+        char text[IW_ERROR_TEXT_MAX];
+        iw_error_text(-error, text);
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", text);
+    }
     if (qp->tx.linked)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
@@ -114,8 +117,7 @@ void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
 
 void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    if (qp->end.close == IWC_CLOSE_FLUSHING || qp->end.close == IWC_CLOSE_TERM ||
-        qp->end.close == IWC_CLOSE_PEER_FIN)
+    if (iwc_close_may(qp->end.close, IWC_CLOSE_EV_SENT))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_SENT, w);
 }
 
@@ -146,7 +148,7 @@ void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
     iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
     iw_request_blame_locked(&qp->tx, &t);
     note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->rx.wakes);
-    if (qp->end.close != IWC_CLOSE_CLOSED)
+    if (iwc_close_may(qp->end.close, IWC_CLOSE_EV_PEER_TERM))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->rx.wakes);
     lock_put(&qp->tx.lock);
 }
@@ -190,7 +192,9 @@ static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
     struct iw_wakes w;
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
-    iw_cm_news(qp, life, news);
+    const struct iw_qp_owner *owner = atomic_load(&qp->owner);
+    if (owner)
+        owner->news(qp, life, news);
     if (news & IW_QP_NEWS_DISCONNECTED) {
         iw_qp_enter(qp, &w);
         if (qp->life == life)
@@ -202,14 +206,7 @@ static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 
 void iw_wakes_fire(struct iw_wakes *w)
 {
-    for (int i = 0; i < 2 && (w->cq[0] || w->timed[0] || w->overrun[0]); i++) {
-        if (w->cq[i])
-            iw_channel_tell(w->cq[i]);
-        if (w->timed[i])
-            iw_cq_time(w->timed[i]);
-        if (w->overrun[i])
-            iw_cq_overrun(w->overrun[i]);
-    }
+    iw_cq_wake(&w->cqs);
     if (w->srq_limit) {
         struct ibv_async_event ev = {.element.srq = &w->srq_limit->pub,
                                      .event_type = IBV_EVENT_SRQ_LIMIT_REACHED};

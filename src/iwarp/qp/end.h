@@ -61,11 +61,6 @@ static inline void iw_qp_note_news(struct iw_qp *qp, unsigned news, struct iw_wa
     w->life = qp->life;
 }
 
-/** Raises CQ_ERR and has the users of the CQ fail; call with no lock held. */
-void iw_cq_overrun(struct iw_cq *cq);
-/** A new QP fails as well if one of its CQs was overrun while it was made. */
-void iw_cqs_check(struct iw_qp *qp);
-
 /** Gives all signals; call with no lock held. Who works with a QP's lock: qp/section.h. */
 void iw_wakes_fire(struct iw_wakes *w);
 

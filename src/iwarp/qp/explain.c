@@ -43,7 +43,7 @@ void iw_qp_explain_access(struct iw_qp *qp, enum iw_err err, uint32_t stag, enum
                           uint64_t to, uint64_t len)
 {
     char text[sizeof(qp->end.explanation)];
-    iw_region_explain(text, sizeof(text), stag, qp, use, to, len);
+    iw_region_explain(text, sizeof(text), stag, &qp->accessor, use, to, len);
     bool allowed = iw_qp_allows(qp, right_of(use));
     iw_qp_explain(qp, err, "%s%s", text, allowed ? "" : "; the QP's access flags do not allow it");
 }
@@ -53,7 +53,8 @@ void iw_qp_explain_sge(struct iw_qp *qp, enum iw_err err, enum iw_use use,
                        uint64_t len)
 {
     char text[sizeof(qp->end.explanation)];
-    iw_region_explain(text, sizeof(text), sge[k].lkey, qp, use, sge[k].addr + offset, len);
+    iw_region_explain(text, sizeof(text), sge[k].lkey, &qp->accessor, use, sge[k].addr + offset,
+                      len);
     iw_qp_explain(qp, err, "entry %" PRIu32 " of %" PRIu32 ", %s", k + 1, nsge, text);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/link.h"
 
-#include "cm/endpoint.h"
 #include "common/sys.h"
 #include "common/usdt.h"
 #include "cq/visibility.h"
@@ -19,16 +18,19 @@
 #include "wire/fpdu.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
 
-int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout)
+int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *owner,
+                  uint8_t ack_timeout)
 {
     int r = -EINVAL;
     lock_get(&qp->tx.lock);
     if (!qp->end.error && !qp->was_linked && !qp->cm && qp->tx.state <= IBV_QPS_RTR) {
         qp->cm = cm;
+        atomic_store(&qp->owner, owner);
         if (ack_timeout)
             qp->attr.timeout = ack_timeout;
         atomic_fetch_add(&qp->pins, 1); /* for the handshake */
@@ -36,6 +38,16 @@ int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout)
     }
     lock_put(&qp->tx.lock);
     return r;
+}
+
+void iw_qp_leave_owner(struct iw_qp *qp)
+{
+    const struct iw_qp_owner *owner = atomic_load(&qp->owner);
+    if (owner)
+        owner->leave(qp);
+    /* A thread that came from the endpoint, or from a failed handshake, may still be inside. */
+    while (atomic_load(&qp->pins))
+        sched_yield();
 }
 
 void iw_qp_unreserve(struct iw_qp *qp, bool failed)
@@ -187,7 +199,7 @@ void iw_qp_expired(struct iw_qp *qp, unsigned awaits)
     lock_get(&qp->tx.lock);
     if (fin)
         iw_qp_fin_locked(qp, unused, &w);
-    if (qp->end.close != IWC_CLOSE_OPEN)
+    if (iwc_close_may(qp->end.close, IWC_CLOSE_EV_EXPIRED))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_EXPIRED, &w);
     lock_put(&qp->tx.lock);
     iw_qp_leave_rx(qp, &w);
@@ -229,8 +241,7 @@ bool iw_qp_was_linked(struct iw_qp *qp)
 bool iw_qp_closed_enough(struct iw_qp *qp)
 {
     lock_get(&qp->tx.lock);
-    bool busy =
-        qp->tx.linked && (qp->end.close == IWC_CLOSE_FLUSHING || qp->end.close == IWC_CLOSE_TERM);
+    bool busy = qp->tx.linked && iwc_close_sends(qp->end.close);
     lock_put(&qp->tx.lock);
     return !busy;
 }
@@ -247,8 +258,7 @@ bool iw_qp_try_sent(struct iw_qp *qp)
 {
     if (!lock_try(&qp->tx.lock))
         return false;
-    bool sent =
-        !qp->tx.linked || qp->end.close == IWC_CLOSE_DRAIN || qp->end.close == IWC_CLOSE_CLOSED;
+    bool sent = !qp->tx.linked || iwc_close_sent(qp->end.close);
     lock_put(&qp->tx.lock);
     return sent;
 }

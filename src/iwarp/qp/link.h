@@ -11,12 +11,24 @@
 
 #include "qp/qp.h"
 
+/** What the CM wants to hear, with no lock held. */
+struct iw_qp_owner {
+    /** News (enum iw_qp_news) of a life of the QP; they may come late, in any order. */
+    void (*news)(struct iw_qp *qp, uint32_t life, unsigned news);
+    /** The QP is going to be freed, or as new: gives it back. */
+    void (*leave)(struct iw_qp *qp);
+};
+
 /**
- * Reserves the QP for one connection attempt of @p cm.
+ * Reserves the QP for one connection attempt of @p cm, in the name of @p owner, which is constant.
  * @param ack_timeout  what queries tell as its timeout; 0 leaves that as it is
  * @return 0 or -EINVAL (in error, connected before, reserved)
  */
-int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, uint8_t ack_timeout);
+int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *owner,
+                  uint8_t ack_timeout);
+
+/** Has the CM give the QP back; then no thread that came through the CM is inside it. */
+void iw_qp_leave_owner(struct iw_qp *qp);
 
 /** Forgets the CM; if the attempt had begun and @p failed, the QP goes to error. */
 void iw_qp_unreserve(struct iw_qp *qp, bool failed);

@@ -2,13 +2,13 @@
 /* The life of a QP, and the table of QP numbers. */
 #include "qp/qp.h"
 
-#include "cm/endpoint.h"
 #include "cq/counter.h"
 #include "device/context.h"
 #include "env/random.h"
 #include "mem/mw.h"
 #include "qp/end.h"
 #include "qp/link.h"
+#include "qp/overrun.h"
 #include "qp/rx_shared.h"
 #include "qp/rx_stream.h"
 #include "qp/tx_queue.h"
@@ -98,6 +98,19 @@ struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket)
     return qp;
 }
 
+int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
+{
+    if (!ops || c->pub.context != qp->pub.context)
+        return EINVAL;
+    if (ops & ~(uint32_t)IW_COUNTER_OPS)
+        return ENOTSUP;
+    lock_get(&qp->tx.lock);
+    bool early = qp->tx.state == IBV_QPS_RESET || qp->tx.state == IBV_QPS_INIT;
+    int r = early ? iw_counter_attach(&qp->counters, c, ops) : EINVAL;
+    lock_put(&qp->tx.lock);
+    return r;
+}
+
 static bool overrun(const struct ibv_cq *cq)
 {
     return cq && atomic_load(&container_of(cq, const struct iw_cq, pub)->overrun);
@@ -176,6 +189,8 @@ static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
     qp->recv_cq = a->recv_cq ? iw_cq(a->recv_cq) : NULL;
     list_init(&qp->rq_link);
     qp->rq = a->srq ? &iw_srq(a->srq)->rq : &qp->own_rq;
+    qp->accessor.pd = qp->pd;
+    qp->accessor.recv_pd = a->srq ? iw_srq(a->srq)->pd->root : qp->pd;
     qp->tx.dirty.run = iw_sq_run_dirty;
     iw_grace_init(&qp->tx.grace);
     lock_init(&qp->build_lock, LOCK_PROGRAM);
@@ -252,7 +267,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
 
 void iw_qp_stop(struct iw_qp *qp)
 {
-    iw_cm_qp_leaves(qp);
+    iw_qp_leave_owner(qp);
     number_give(qp);
     iw_rq_leave(qp);
     while (atomic_load(&qp->pins))
@@ -260,7 +275,7 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_grace_drop(&qp->tx.grace);
     iw_dirty_wait(&qp->tx.dirty);
     iw_rx_fini(qp);
-    iw_mw_leave_qp(qp);
+    iw_mw_leave(&qp->accessor);
     atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);
 }
 
@@ -271,6 +286,6 @@ void iw_qp_free(struct iw_qp *qp)
     if (qp->rq->srq)
         atomic_fetch_sub(&qp->rq->srq->users, 1);
     iw_stats_qp_release(qp->stats);
-    iw_qp_count_end(qp);
+    iw_counters_end(atomic_load_explicit(&qp->counters, memory_order_relaxed));
     release(qp);
 }

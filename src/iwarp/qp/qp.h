@@ -38,8 +38,10 @@
 #include "conn/tx.h"
 #include "cq/cq.h"
 #include "cq/slots.h"
-#include "engine/engine.h"
+#include "engine/deferred.h"
+#include "engine/source.h"
 #include "env/limits.h"
+#include "mem/mw.h"
 #include "mem/quiesce.h"
 #include "mem/region.h"
 #include "observe/stats.h"
@@ -51,7 +53,21 @@
 #include <stdint.h>
 
 struct iw_cm;
-struct iw_mw;
+struct iw_qp;
+struct iw_srq;
+
+/**
+ * Signals to give when no QP lock is held any more: those of CQs, asynchronous events of the QP,
+ * and the news for its CM endpoint. Initialise with {0}.
+ */
+struct iw_wakes {
+    struct iw_cq_wakes cqs;
+    struct iw_qp *qp;         /* whose events these are; set if async or cm is not 0 */
+    unsigned async;           /* bit set of enum ibv_event_type */
+    struct iw_srq *srq_limit; /* an SRQ whose limit event is due */
+    unsigned cm;              /* bit set of enum iw_qp_news */
+    uint32_t life;            /* that of qp which they are about; set if cm is not 0 */
+};
 
 /** Places of a ring with free-running indices that holds @p n: a power of two. */
 static inline uint32_t iw_ring_places(uint32_t n)
@@ -68,8 +84,6 @@ struct iw_rqe {
     uint64_t wr_id;
     uint32_t nsge;
 };
-
-struct iw_srq;
 
 struct iw_rq {
     struct lock lock;
@@ -105,8 +119,6 @@ struct iw_recv {
     struct ibv_sge sge[IW_MAX_SGE];
 };
 
-struct iw_qp;
-
 /**
  * Takes the oldest receive into qp->rx.recv, and ends the wait for it; an SRQ's limit event is
  * noted in @p w. @return false if there is none, or others have waited for it longer
@@ -129,11 +141,7 @@ struct iw_sqe {
             uint64_t remote_addr;
             uint64_t compare_add, swap;
         };
-        struct {
-            uint64_t addr, length;
-            uint32_t lkey;
-            unsigned access;
-        } bind; /* of a window */
+        struct iw_bind bind; /* of a window */
     };
     uint64_t len;        /* payload bytes */
     uint64_t cut;        /* of them, or of the request, cut into FPDUs */
@@ -215,7 +223,8 @@ enum iw_qp_news {
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
 };
 
-/** Its completion counters; see cq/counter.h. */
+/* See cq/counter.h. */
+struct iw_counter;
 struct iw_counters;
 
 /** A segment of an early message, kept until a receive is posted (design: late receives). */
@@ -272,8 +281,7 @@ struct iw_qp_end {
     bool term_queued; /* the Terminate goes next, then nothing */
     uint8_t term_len;
     uint8_t term[TERMINATE_MAX];
-    bool disconnected;           /* the CM is told, by the thread that found out */
-    bool untold;                 /* which is on its way: nothing is flushed before */
+    bool untold;                 /* the CM is being told of the end: nothing is flushed before */
     enum iw_err error;           /* the first cause; IW_OK while all is well */
     bool flushed;                /* everything that was posted has been completed */
     bool forgets;                /* is being reset: what is left does not complete */
@@ -314,6 +322,7 @@ struct iw_qp_hints {
     _Atomic uint64_t polled;     /* iw_now() of the last dirty run on behalf of an own CQ */
     _Atomic uintptr_t polled_by; /* the thread that made it */
 };
+struct iw_qp_owner;
 
 struct iw_qp {
     union {
@@ -321,6 +330,7 @@ struct iw_qp {
         struct ibv_qp_ex pub_ex;
     };
     struct iw_pd *pd;                /* a root; pub.pd may be a parent domain */
+    struct iw_accessor accessor;     /* to memory; constant */
     struct iw_qp *hash_next;         /* QP number table */
     struct iw_cq *send_cq, *recv_cq; /* NULL only for a queue of size 0 */
     struct iw_rq *rq;                /* own_rq, or that of the SRQ */
@@ -339,6 +349,7 @@ struct iw_qp {
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */
     struct ibv_qp_attr attr; /* what modify_qp set */
     struct iw_cm *cm;        /* gets the news; its reference is the CM's business */
+    const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
 
     /* changed under rx.lock and tx.lock, so that either is enough to read it */
     struct iwc_stream *stream;
@@ -383,6 +394,13 @@ struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
  * @return NULL if there is none
  */
 struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket);
+
+/**
+ * From now on @p c counts the operations @p ops of a QP in state RESET or INIT.
+ * @return 0, EINVAL (another state, no operation, another context), ENOTSUP (not in
+ * IW_COUNTER_OPS), EBUSY (one of them is counted already), ENOMEM; then nothing has changed
+ */
+int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops);
 
 /** @return 0; EINVAL or, for unknown bits of the mask, EOPNOTSUPP, and then nothing has changed */
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);

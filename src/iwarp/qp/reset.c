@@ -5,11 +5,11 @@
  */
 #include "qp/reset.h"
 
-#include "cm/endpoint.h"
 #include "mem/mw.h"
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/link.h"
+#include "qp/overrun.h"
 #include "qp/rx_early.h"
 #include "qp/tx_queue.h"
 
@@ -93,7 +93,7 @@ static void renew_end(struct iw_qp_end *end)
     end->close = IWC_CLOSE_OPEN;
     end->term_queued = false;
     end->term_len = 0;
-    end->disconnected = end->untold = end->flushed = end->forgets = false;
+    end->untold = end->flushed = end->forgets = false;
     end->explained_error = IW_OK;
     memset(end->explanation, 0, sizeof(end->explanation));
     atomic_store(&end->explained, false);
@@ -117,9 +117,9 @@ static void renew_state_locked(struct iw_qp *qp)
 
 void iw_qp_reset_end(struct iw_qp *qp)
 {
-    iw_cm_qp_leaves(qp);
+    iw_qp_leave_owner(qp);
     iw_dirty_wait(&qp->tx.dirty);
-    iw_mw_leave_qp(qp);
+    iw_mw_leave(&qp->accessor);
     lock_get(&qp->rx.lock);
     lock_get(&qp->tx.lock);
     if (qp->end.forgets) { /* else another thread has done it all */

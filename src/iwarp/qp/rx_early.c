@@ -4,6 +4,7 @@
 #include "qp/end.h"
 #include "qp/rx_stall.h"
 #include "qp/tx_answers.h"
+#include "wire/opcode.h"
 #include "wire/range.h"
 
 #include <stdlib.h>

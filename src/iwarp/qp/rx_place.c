@@ -8,6 +8,7 @@
 #include "qp/rx_scatter.h"
 #include "qp/rx_stream.h"
 #include "qp/section.h"
+#include "wire/opcode.h"
 #include "wire/range.h"
 
 #include <errno.h>
@@ -21,8 +22,8 @@ static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, 
     cqe.wc.qp_num = qp->pub.qp_num;
     cqe.slots = qp->rq->slots; /* held since the receive was taken */
     qp->rx.recv.taken = false;
-    iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, wc->status, wc->byte_len);
-    iw_cq_add(qp->recv_cq, &cqe, w);
+    iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, wc->status, wc->byte_len);
+    iw_cq_add(qp->recv_cq, &cqe, &w->cqs);
 }
 
 static void complete_send(struct iw_qp *qp, const struct ddp_seg *seg, uint64_t bytes)
@@ -63,7 +64,7 @@ static void data_of(struct iw_qp *qp, const struct ddp_seg *seg, const uint8_t *
 static enum iw_err invalidate(struct iw_qp *qp, const struct ddp_seg *seg)
 {
     lock_get(&qp->tx.lock);
-    enum iw_err err = iw_region_invalidate_by_peer_locked(qp, seg->inval_stag);
+    enum iw_err err = iw_region_invalidate_by_peer(&qp->accessor, seg->inval_stag);
     lock_put(&qp->tx.lock);
     if (err)
         iw_qp_explain(qp, err, "%s, key 0x%08" PRIx32, rdmap_ops[seg->opcode].name,
@@ -161,6 +162,7 @@ int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 {
     int r = 0;
     lock_get(&qp->rq->lock);
+    /* Who posts while another thread modifies the QP gets the answer of either state. */
     if (qp->rq->srq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
         r = EINVAL;
     for (; wr && !r; wr = r ? wr : wr->next)

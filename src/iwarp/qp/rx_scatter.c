@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/rx_scatter.h"
 
-#include "mem/guard.h"
+#include "env/guard.h"
 #include "qp/explain.h"
 
 #include <string.h>
@@ -17,6 +17,7 @@ static void place(void *arg)
     uint8_t *dst = p->dst.iov_base;
     size_t last = p->dst.iov_len - 1;
     memcpy(dst, p->src, last);
+    /* A program may wait for the last byte by looking at it. */
     __atomic_store_n(dst + last, p->src[last], __ATOMIC_RELEASE);
 }
 
@@ -30,7 +31,7 @@ enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *
                        uint64_t offset, const uint8_t *src, size_t len)
 {
     enum iw_err err = IW_OK;
-    iw_copy_begin(iw_region_pd(qp, use));
+    iw_copy_begin(iw_region_pd(&qp->accessor, use));
     for (uint32_t k = 0; k < nsge && len && !err; k++) {
         if (offset >= sge[k].length) {
             offset -= sge[k].length;
@@ -40,7 +41,7 @@ enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *
         if (n > len)
             n = len;
         uint8_t *p;
-        if (iw_region_check(sge[k].lkey, qp, use, sge[k].addr + offset, n, &p)) {
+        if (iw_region_check(sge[k].lkey, &qp->accessor, use, sge[k].addr + offset, n, &p)) {
             err = IW_ERR_LOCAL_SINK;
             iw_qp_explain_sge(qp, err, use, sge, k, nsge, offset, n);
         }

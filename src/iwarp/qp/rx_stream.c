@@ -3,6 +3,7 @@
 #include "qp/rx_stream.h"
 
 #include "common/sys.h"
+#include "conn/rx_text.h"
 #include "cq/counter.h"
 #include "cq/visibility.h"
 #include "env/pool.h"
@@ -42,7 +43,8 @@ static void note_peer(struct iw_qp *qp, const struct ddp_seg *seg)
 static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
 {
     uint8_t *p;
-    enum iw_err err = iw_region_check(seg->stag, qp, IW_USE_WRITE, seg->to, seg->len, &p);
+    enum iw_err err =
+        iw_region_check(seg->stag, &qp->accessor, IW_USE_WRITE, seg->to, seg->len, &p);
     if (!err && seg->len && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;
     if (!err && !iw_place(p, seg->payload, seg->len))
@@ -65,7 +67,8 @@ static int on_write(void *up, const struct ddp_seg *seg)
     qp->rx.writing += seg->len;
     if (seg->last) {
         if (!qp->rx.rtr_first || qp->rx.half.fpdus)
-            iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE, false, qp->rx.writing);
+            iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE, false,
+                       qp->rx.writing);
         qp->rx.written = qp->rx.writing;
         qp->rx.writing = 0;
     }
@@ -292,7 +295,7 @@ static void stream_ended(struct iw_qp *qp, ssize_t n)
 {
     if (n < 0) {
         lost(qp, (int)n);
-    } else if (iw_held_any(&qp->rx) && !qp->rx.fin_seen) {
+    } else if (iw_held_any(&qp->rx)) {
         qp->rx.fin_seen = true;
         pause_reading(qp, true);
         await_receives(qp);

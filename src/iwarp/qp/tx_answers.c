@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/tx_answers.h"
 
-#include "mem/guard.h"
+#include "env/guard.h"
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/tx_cut.h"
@@ -12,7 +12,7 @@
 static enum iw_err check(struct iw_qp *qp, uint32_t stag, enum iw_use use, unsigned right,
                          uint64_t to, uint64_t len, uint8_t **p)
 {
-    enum iw_err err = iw_region_check(stag, qp, use, to, len, p);
+    enum iw_err err = iw_region_check(stag, &qp->accessor, use, to, len, p);
     if (!err && len && !iw_qp_allows(qp, right))
         err = IW_ERR_READ_ACCESS;
     if (err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/tx_cork.h"
 
-#include "engine/engine.h"
+#include "engine/timer.h"
 #include "qp/tx_cut.h"
 #include "qp/tx_quantum.h"
 #include "qp/tx_queue.h"

@@ -2,8 +2,8 @@
 /* What goes out next, cut into FPDUs. */
 #include "qp/tx_cut.h"
 
+#include "env/guard.h"
 #include "env/pool.h"
-#include "mem/guard.h"
 #include "mem/mw.h"
 #include "mem/probe.h"
 #include "qp/explain.h"
@@ -43,8 +43,8 @@ static inline enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc
     const struct ibv_sge *sge = iw_sq_sge(&qp->tx.sq, i);
     for (unsigned k = 0; k < e->nsge; k++) {
         uint8_t *p;
-        enum iw_err err =
-            iw_region_check(sge[k].lkey, qp, IW_USE_GATHER, sge[k].addr, sge[k].length, &p);
+        enum iw_err err = iw_region_check(sge[k].lkey, &qp->accessor, IW_USE_GATHER, sge[k].addr,
+                                          sge[k].length, &p);
         if (err) {
             iw_qp_explain_sge(qp, err, IW_USE_GATHER, sge, k, e->nsge, 0, sge[k].length);
             return err;
@@ -158,9 +158,9 @@ static enum iw_err run_locked(struct iw_qp *qp, struct iw_sqe *e)
     enum iw_err err;
     if (e->opcode == IBV_WR_BIND_MW) {
         iw_stats_set(&qp->stats->binds, qp->stats->binds + 1);
-        err = iw_mw_bind_locked(qp, e, &revised);
+        err = iw_mw_bind(&qp->accessor, e->rkey, &e->bind, &revised);
     } else {
-        err = iw_region_invalidate_locked(qp, e->imm_or_inv);
+        err = iw_region_invalidate(&qp->accessor, e->imm_or_inv);
         if (err) {
             iw_qp_explain(qp, IW_ERR_LOCAL_OP, "key 0x%08x: %s", e->imm_or_inv,
                           iw_err_info(err)->text);

@@ -4,6 +4,7 @@
 
 #include "common/usdt.h"
 #include "cq/counter.h"
+#include "engine/engine.h"
 #include "mem/mw.h"
 #include "qp/end.h"
 #include "qp/link.h"
@@ -93,7 +94,7 @@ static int check_local(const struct iw_qp *qp, const struct ibv_send_wr *wr, enu
 {
     if (wr->send_flags & IBV_SEND_INLINE)
         return EINVAL;
-    return wr->opcode == IBV_WR_BIND_MW ? iw_mw_check_wr(qp, wr, type) : 0;
+    return wr->opcode == IBV_WR_BIND_MW ? iw_mw_check_wr(qp->pd, wr, type) : 0;
 }
 
 /** @param type  of the windows that may be bound */
@@ -193,7 +194,7 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
 
 /* ---- when it goes out ---- */
 
-/** A number that changes when a poll finds a CQ of the QP empty. */
+/** A number that changes when a poll finds a CQ of the QP empty; a hint, as all of a poller. */
 static uint32_t passes(const struct iw_qp *qp)
 {
     uint32_t n = 0;
@@ -221,7 +222,7 @@ static bool is_others(struct iw_qp *qp)
     uintptr_t self = (uintptr_t)pthread_self();
     if (!p)
         return false;
-    uint64_t now = iw_now();
+    uint64_t now = iw_now(); /* and what is known of others are hints: it is run later, or here */
     if ((qp->send_cq && p == &qp->send_cq->poller) || (qp->recv_cq && p == &qp->recv_cq->poller)) {
         atomic_store_explicit(&qp->hints.polled, now, memory_order_relaxed);
         atomic_store_explicit(&qp->hints.polled_by, self, memory_order_relaxed);
@@ -358,13 +359,13 @@ static void count(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_wc_status s
 {
     switch (iw_sq_wc_opcode(e)) {
     case IBV_WC_SEND:
-        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_SEND, status, e->len);
+        iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_SEND, status, e->len);
         break;
     case IBV_WC_RDMA_WRITE:
-        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE, status, e->len);
+        iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE, status, e->len);
         break;
     case IBV_WC_RDMA_READ:
-        iw_qp_counted(qp, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ, status, e->len);
+        iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ, status, e->len);
         break;
     default: /* atomics, windows, keys: no counter asks for them */
         break;
@@ -387,7 +388,7 @@ static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_w
         .wc.qp_num = qp->pub.qp_num,
     };
     iw_slots_hold(qp->tx.sq.slots);
-    iw_cq_add(qp->send_cq, &cqe, w);
+    iw_cq_add(qp->send_cq, &cqe, &w->cqs);
 }
 
 static bool done(const struct iw_qp_tx *tx, const struct iw_sqe *e)

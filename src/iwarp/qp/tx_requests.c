@@ -19,7 +19,8 @@ static enum iw_err check_sink_locked(struct iw_qp *qp, const struct iw_sqe *e,
 {
     for (unsigned k = 0; k < e->nsge; k++) {
         uint8_t *p;
-        if (iw_region_check(sge[k].lkey, qp, IW_USE_SCATTER, sge[k].addr, sge[k].length, &p)) {
+        if (iw_region_check(sge[k].lkey, &qp->accessor, IW_USE_SCATTER, sge[k].addr, sge[k].length,
+                            &p)) {
             iw_qp_explain_sge(qp, IW_ERR_LOCAL_PROT, IW_USE_SCATTER, sge, k, e->nsge, 0,
                               sge[k].length);
             return IW_ERR_LOCAL_PROT;

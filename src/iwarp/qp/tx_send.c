@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Transmission: batches of FPDUs are filled and handed to TCP. */
+#include "engine/engine.h"
+#include "env/guard.h"
 #include "env/pool.h"
-#include "mem/guard.h"
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/tx_answers.h"

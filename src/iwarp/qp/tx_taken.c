@@ -2,7 +2,7 @@
 #include "qp/tx_taken.h"
 
 #include "common/sys.h"
-#include "engine/engine.h"
+#include "engine/timer.h"
 
 #include <sched.h>
 

@@ -29,7 +29,10 @@ struct iw_sent {
     unsigned came_in; /* what it was when the last bytes had come in; under rx.lock */
 };
 
-/** Bytes are going to TCP. tx.lock. */
+/**
+ * Bytes are going to TCP. tx.lock. It needs no order of its own: whoever receives the answer to
+ * those bytes is behind the kernel's locks at the socket, through which they went.
+ */
 static inline void iw_sent_begin(struct iw_sent *s)
 {
     unsigned turns = atomic_load_explicit(&s->turns, memory_order_relaxed);

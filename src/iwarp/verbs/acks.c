@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Objects whose asynchronous events were read wait for the acknowledgements before they go. */
-#include "device/context.h"
+#include "device/async.h"
 #include "verbs/ops.h"
 
 void settle_async_events(struct ibv_context *context, const void *element,

@@ -2,6 +2,7 @@
 /* Completion counters. */
 #include "cq/counter.h"
 #include "env/limits.h"
+#include "qp/qp.h"
 #include "verbs/export.h"
 
 #include <string.h>

@@ -2,7 +2,8 @@
 /* Completion queues. Polling and arming are in post.c. */
 #include "cq/cq.h"
 #include "device/context.h"
-#include "mem/region.h"
+#include "mem/pd.h"
+#include "qp/overrun.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -11,7 +12,7 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
 {
     if (!context)
         return null_errno(EINVAL);
-    struct iw_cq *cq = iw_cq_create(context, cqe, cq_context, channel, comp_vector);
+    struct iw_cq *cq = iw_cq_create(context, cqe, cq_context, channel, comp_vector, iw_qps_fail);
     if (!cq)
         return NULL;
     atomic_fetch_add(&iw_context(context)->users, 1);

@@ -6,8 +6,9 @@
 #include "cq/cq.h"
 #include "cq/visibility.h"
 #include "device/context.h"
-#include "engine/engine.h"
-#include "mem/region.h"
+#include "engine/poller.h"
+#include "mem/pd.h"
+#include "qp/overrun.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -166,7 +167,7 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
     if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
         return null_errno(EINVAL);
     struct iw_cq *cq = iw_cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel,
-                                    (int)attr->comp_vector);
+                                    (int)attr->comp_vector, iw_qps_fail);
     if (!cq)
         return NULL;
     cq->parent = parent;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices, contexts, and what they say of themselves. */
-#include "cm/port.h"
 #include "device/context.h"
 #include "env/later.h"
 #include "verbs/export.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion channels, completion events, asynchronous events. */
-#include "cm/port.h"
 #include "cq/cq.h"
-#include "device/context.h"
-#include "engine/engine.h"
+#include "device/async.h"
+#include "engine/waiter.h"
+#include "env/eventfd.h"
 #include "verbs/export.h"
 
 VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory regions. */
+#include "mem/mr.h"
 #include "mem/probe.h"
-#include "mem/region.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

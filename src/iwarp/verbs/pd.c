@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains. Thread domains and parent domains are in td.c. */
+#include "mem/pd.h"
 #include "device/context.h"
-#include "mem/region.h"
 #include "verbs/export.h"
 
 VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)

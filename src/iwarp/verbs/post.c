@@ -2,7 +2,7 @@
 /* The data path: posting, polling, arming. */
 #include "cq/cq.h"
 #include "cq/visibility.h"
-#include "engine/engine.h"
+#include "engine/poller.h"
 #include "qp/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"

@@ -56,6 +56,7 @@ VERBS_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
         [IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
         [IBV_EVENT_GID_CHANGE] = "GID table change",
         [IBV_EVENT_WQ_FATAL] = "WQ fatal",
+        [20] = "Device link speed change", /* IBV_EVENT_DEVICE_SPEED_CHANGE of rdma-core 65 */
     };
     return PICK(name, event);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Thread domains and parent domains. */
-#include "mem/td.h"
-
 #include "device/context.h"
 #include "env/later.h"
+#include "mem/pd.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 

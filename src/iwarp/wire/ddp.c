@@ -2,6 +2,7 @@
 #include "wire/ddp.h"
 
 #include "wire/bytes.h"
+#include "wire/opcode.h"
 #include "wire/rdmap.h"
 
 #include <string.h>

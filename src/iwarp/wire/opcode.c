@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/opcode.h"
+
 #include "wire/ddp.h"
-#include "wire/rdmap.h"
 #include "wire/terminate.h"
 
 /* RFC 5040 figure 4, RFC 7306 section 4. */

@@ -27,21 +27,6 @@ enum rdmap_opcode {
 };
 #define RDMAP_OPCODES 16
 
-/** One row of the opcode table: what the wire promises about a message. */
-struct rdmap_op {
-    const char *name; /* NULL: the opcode is not assigned */
-    bool tagged;
-    uint8_t qn;      /* untagged: enum ddp_qn */
-    uint8_t hdr_len; /* RDMAP header at the start of the first segment's payload */
-    bool single;     /* one segment: L set, MO 0 */
-    bool exact;      /* payload is exactly hdr_len */
-    bool solicited;  /* carries Solicited Event */
-    bool invalidate; /* carries an STag to invalidate */
-    bool extension;  /* only between anywarp peers */
-};
-
-extern const struct rdmap_op rdmap_ops[RDMAP_OPCODES];
-
 #define RDMAP_READ_REQUEST_HDR    28
 #define RDMAP_ATOMIC_REQUEST_HDR  52
 #define RDMAP_ATOMIC_RESPONSE_HDR 12

@@ -54,10 +54,4 @@ void terminate_after_setup(struct terminate *t);
 void terminate_from_error(struct terminate *t, enum iw_err err, const struct ddp_seg *seg,
                           uint32_t ulpdu_len);
 
-/**
- * In words: layer, type and code by their names in the RFCs, their numbers, and the header of the
- * segment at fault if it is there.
- */
-void terminate_describe(const struct terminate *t, char *buf, size_t size);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A Terminate message in words: layers, types and codes by their names in the RFCs. */
-#include "wire/terminate.h"
+#include "wire/terminate_text.h"
+
+#include "wire/opcode.h"
 #include "wire/text.h"
 
 #include <inttypes.h>

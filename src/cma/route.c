@@ -16,22 +16,10 @@ static struct sockaddr_in6 *in6(const struct sockaddr *addr)
     return (struct sockaddr_in6 *)(uintptr_t)addr;
 }
 
-socklen_t cma_addr_len(const struct sockaddr *addr)
-{
-    switch (addr->sa_family) {
-    case AF_INET:
-        return sizeof(struct sockaddr_in);
-    case AF_INET6:
-        return sizeof(struct sockaddr_in6);
-    default:
-        return 0;
-    }
-}
-
 void cma_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 {
     struct sockaddr_storage copy = {0};
-    memcpy(&copy, from, cma_addr_len(from));
+    memcpy(&copy, from, addr_len(from));
     *to = copy;
 }
 
@@ -106,8 +94,8 @@ int cma_addr_complete(struct sockaddr_storage *dst, const struct sockaddr *src)
     return cma_addr_lacks_scope(addr) ? -EINVAL : 0;
 }
 
-int cma_source(const struct sockaddr *src, const struct sockaddr *dst,
-               struct sockaddr_storage *source)
+int cma_route_source(const struct sockaddr *src, const struct sockaddr *dst,
+                     struct sockaddr_storage *source)
 {
     struct sockaddr_storage from;
     cma_addr_copy(&from, src);
@@ -117,9 +105,9 @@ int cma_source(const struct sockaddr *src, const struct sockaddr *dst,
     int fd = (int)sys_socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    long r = sys_bind(fd, (struct sockaddr *)&from, cma_addr_len(src));
+    long r = sys_bind(fd, (struct sockaddr *)&from, addr_len(src));
     if (r == 0)
-        r = sys_connect(fd, dst, cma_addr_len(dst));
+        r = sys_connect(fd, dst, addr_len(dst));
     if (r == 0) {
         socklen_t len = sizeof from;
         r = sys_getsockname(fd, (struct sockaddr *)&from, &len);

@@ -14,8 +14,8 @@
  * Without a handler the guard does nothing: a fault is what it is. A thread that blocks the signal
  * dies of a fault, as the kernel has it; the engine's thread leaves both unblocked.
  */
-#ifndef ANYWARP_MEM_GUARD_H
-#define ANYWARP_MEM_GUARD_H
+#ifndef ANYWARP_ENV_GUARD_H
+#define ANYWARP_ENV_GUARD_H
 
 #include <sys/uio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "mem/guard.h"
+#include "env/guard.h"
 
 #include "common/sanitizer.h"
 #include "env/conf.h"

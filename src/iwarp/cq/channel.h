@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion channels. */
+#ifndef ANYWARP_CQ_CHANNEL_H
+#define ANYWARP_CQ_CHANNEL_H
+
+#include "common/list.h"
+#include "common/lock.h"
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+struct iw_cq;
+
+struct iw_channel {
+    struct ibv_comp_channel pub; /* refcnt: CQs, under lock */
+    struct lock lock;
+    struct list events; /* struct iw_cq.event_link, those with events that are not read yet */
+    bool readable;      /* its descriptor */
+};
+
+static inline struct iw_channel *iw_channel(struct ibv_comp_channel *c)
+{
+    return container_of(c, struct iw_channel, pub);
+}
+
+struct iw_channel *iw_channel_create(struct ibv_context *ctx);
+/** @return 0 or EBUSY */
+int iw_channel_destroy(struct iw_channel *ch);
+/**
+ * Takes the next event if there is one.
+ * @return the CQ, its events_read counted; NULL
+ */
+struct iw_cq *iw_channel_take(struct iw_channel *ch);
+/**
+ * Queues one event of @p cq, which has a channel: behind those of others that are queued, and, but
+ * for its first, behind the first ones of those to come. Legal with a CQ lock held.
+ * @return whether none of it was queued: then iw_channel_tell() is due
+ */
+bool iw_channel_queue(struct iw_cq *cq);
+/** Wakes for the events of @p cq, if they are there still; call with no QP or CQ lock held. */
+void iw_channel_tell(struct iw_cq *cq);
+/** Both; call with no QP or CQ lock held. */
+void iw_channel_raise(struct iw_cq *cq);
+/** @p cq leaves its channel, its unread events with it. @return how many of its events were read */
+unsigned iw_channel_drop(struct iw_cq *cq);
+
+/** What the module does about fork(); see process/atfork.h. */
+void iw_channel_fork(enum fork_step step);
+
+#endif

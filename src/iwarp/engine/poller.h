@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Passes over the sources, and what pollers and the thread tell each other. */
+#ifndef ANYWARP_ENGINE_POLLER_H
+#define ANYWARP_ENGINE_POLLER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What a CQ that is polled knows; hints, without a lock. */
+struct iw_poller {
+    _Atomic uint64_t hot;    /* the source that had something at the last poll */
+    _Atomic uint32_t tries;  /* of it that are left, 0: none is hot */
+    _Atomic uint32_t streak; /* polls at which it had something */
+    _Atomic uint32_t runs;   /* of it; free-running */
+    _Atomic uint64_t rest;   /* iw_now() before which it is left alone */
+    _Atomic uint32_t passes; /* that empty polls made; free-running */
+    _Atomic uint32_t idle;   /* passes since a source was ready, of those that looked at all */
+    _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */
+};
+
+/** Counts one poll of the CQ. */
+void iw_engine_polled(struct iw_poller *p);
+/** Counts one post or pass that saw to what there was to send. */
+void iw_engine_sent(void);
+/** The poller on whose behalf this thread is at the dirty stack; NULL: none. */
+const struct iw_poller *iw_engine_poller(void);
+/** Makes progress on behalf of a poller whose CQ is empty; first the dirty stack. */
+void iw_engine_poll(struct iw_poller *p);
+/** Makes progress for anybody else. */
+void iw_engine_pass(void);
+
+/**
+ * Sleeps until a source is ready, at most @p ns, then one pass: for a caller that waits for what
+ * another thread's pass may do as well, and looks again each time. No cancellation point.
+ */
+void iw_engine_poll_within(int64_t ns);
+
+/**
+ * The program will sleep or wait elsewhere: ends the lease, runs the dirty stack.
+ * @param p  the CQ that it arms, NULL if it is none
+ */
+void iw_engine_arm(struct iw_poller *p);
+
+#define IW_PASS_EVENTS 32
+
+/** What a pass found: how many sources were ready, and the last of them that moved bytes, or 0. */
+struct iw_found {
+    long ready;
+    uint64_t moved;
+};
+
+/** Runs the sources that are ready now, of more than IW_PASS_EVENTS so many, but for that of QP
+ * @p but; 0: for none. */
+struct iw_found iw_engine_run_ready(uint32_t but);
+/** Does what is dirty and what is ready, or some of it. @return whether bytes moved, mostly */
+bool iw_engine_progress(struct iw_poller *p);
+/** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
+void iw_engine_look_soon(void);
+/** The same within 1 ms. */
+void iw_engine_look(void);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef ANYWARP_ENGINE_PRESENCE_H
+#define ANYWARP_ENGINE_PRESENCE_H
+
+#include "common/lock.h"
+
+#include <stdint.h>
+
+struct iw_poller;
+
+/** The poller @p p takes the source out of the epoll set if it can, and runs it at each pass. */
+void iw_adopt(struct iw_poller *p, uint64_t key);
+/** The poller @p p has run its hot source. */
+void iw_adopted_note(const struct iw_poller *p);
+/** Puts back what @p by has adopted, or with NULL whoever has. */
+void iw_adopted_put_back(const struct iw_poller *by);
+/** Puts it back unless it was run since the last call. */
+void iw_adopted_look(void);
+/** Runs it, unless it is that of QP @p but. */
+void iw_adopted_run(uint32_t but);
+/** It is taken out of the table. */
+void iw_adopted_gone(uint64_t key);
+
+/** What the module does about fork(); see process/atfork.h. */
+void iw_adopted_fork(enum fork_step step);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sources: the descriptors that a pass looks at. */
+#ifndef ANYWARP_ENGINE_SOURCE_H
+#define ANYWARP_ENGINE_SOURCE_H
+
+#include "common/lock.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+/** A descriptor in the epoll set, embedded in its owner. */
+struct iw_source {
+    int fd;
+    uint32_t events; /* EPOLL* bits asked for */
+    uint32_t slot;   /* in the table that epoll data indexes; 0: not added */
+    uint32_t qp_num; /* of its connection, once there is one */
+    /**
+     * Something is ready; or, with no events, may be: then only a connection looks. May run in
+     * several threads at once.
+     * @return whether bytes moved
+     */
+    bool (*ready)(struct iw_source *s, uint32_t events);
+};
+
+/** @return 0, ENOMEM, ENOSPC, or an errno of epoll or of the thread's start */
+int iw_source_add(struct iw_source *s, int fd, uint32_t events,
+                  bool (*ready)(struct iw_source *, uint32_t));
+
+/** Changes the events asked for. Legal inside ready(). */
+void iw_source_want(struct iw_source *s, uint32_t events);
+
+/**
+ * Takes the source out of the set and waits until no ready() of it runs, unless the caller is
+ * inside one itself: then until no other does. Afterwards no ready() begins. Harmless if not added.
+ */
+void iw_source_del(struct iw_source *s);
+
+/** Waits until no ready() of it runs, but for those that the caller is inside of. */
+void iw_source_wait(struct iw_source *s);
+
+/* ---- for passes ---- */
+
+/**
+ * Runs the source that epoll names by @p key, if it is there; key 0 names none.
+ * @param events  that are ready; 0: it is not known whether any is
+ * @param but     leaves that of this QP alone; 0: of none
+ * @return whether bytes moved
+ */
+bool iw_source_run(uint64_t key, uint32_t events, uint32_t but);
+/**
+ * Takes the source that epoll names by @p key out of the epoll set: it is left to who calls
+ * iw_source_run(). A change of the events asked for puts it back.
+ * @return false if it is gone, or waits for more than input
+ */
+bool iw_source_take_out(uint64_t key);
+/** @return false if epoll has no room for it: it stays out, and left to who calls this */
+bool iw_source_put_back(uint64_t key);
+
+/** Waits, up to 100 ms, while the engine's thread is at another QP than @p qp_num. @return whether
+ * it was */
+bool iw_source_wait_engine(uint32_t qp_num);
+
+/** Frozen: waits until no ready() runs. */
+void iw_sources_wait(void);
+/** Puts every source into a new epoll set. @return 0 or a positive errno: then not all are in */
+int iw_sources_restore(void);
+/** What the module does about fork(); see process/atfork.h. A child has no epoll sets. */
+void iw_source_fork(enum fork_step step);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the libraries and programs are: fixed when it is built, or beside the command. */
+#ifndef ANYWARP_TOOLS_FOLDERS_H
+#define ANYWARP_TOOLS_FOLDERS_H
+
+/* Absolute, or relative to the folder of the command, with "../" at the beginning only. paths.c,
+ * compiled once for each place. */
+extern const char tool_libraries_at[];
+extern const char tool_programs_at[];
+
+/** Sets tool_libraries and tool_programs, or ends the process. */
+void tool_find_folders(void);
+
+#endif

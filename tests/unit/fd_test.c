@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where our descriptors go, under each limit: every row in a process of its own. */
+#include "env/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const struct {
+    rlim_t soft, hard;
+    bool high;
+    rlim_t then; /* the soft limit behind it */
+    bool more;   /* there is another step */
+} rows[] = {
+    {256, 4096, true, 2048, true},   {1024, 4096, true, 2048, true},
+    {2048, 4096, true, 2048, true},  {1024, 1500, true, 1500, false},
+    {256, 1024, false, 1024, false}, {512, 512, false, 512, false},
+};
+
+/** @return 0, or the line where it went wrong */
+static int play(int i)
+{
+    struct rlimit lim = {.rlim_cur = rows[i].soft, .rlim_max = rows[i].hard};
+    if (setrlimit(RLIMIT_NOFILE, &lim))
+        return __LINE__;
+    int fd = open("/dev/null", O_RDONLY);
+    errno = 0;
+    int to = iw_fd_high(fd);
+    if (fd < 0 || rows[i].high != (to >= 1024) || (!rows[i].high && to != fd))
+        return __LINE__;
+    if (fcntl(to, F_GETFD) < 0)
+        return __LINE__;
+    if (rows[i].high && (!(fcntl(to, F_GETFD) & FD_CLOEXEC) || fcntl(fd, F_GETFD) != -1))
+        return __LINE__;
+    if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur != rows[i].then)
+        return __LINE__;
+    return iw_fd_more() == rows[i].more ? 0 : __LINE__;
+}
+
+static void above_1023_where_the_limit_allows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0)
+            _exit(play(i));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status)
+            fail_msg("row %d: line %d", i, WEXITSTATUS(status));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(above_1023_where_the_limit_allows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

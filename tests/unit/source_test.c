@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sources under the engine's thread, which is the only one to make passes but where the test says.
+ */
+#include "engine/source.h"
+
+#include "engine/poller.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct iw_source source;
+static int fd;
+static atomic_uint calls;
+static atomic_bool inside, go, done;
+
+static int setup(void **state)
+{
+    (void)state;
+    source = (struct iw_source){0};
+    fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    atomic_store(&calls, 0);
+    atomic_store(&inside, false);
+    atomic_store(&go, false);
+    atomic_store(&done, false);
+    return fd < 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    atomic_store(&go, true);
+    iw_source_del(&source);
+    return close(fd);
+}
+
+static void make_readable(void)
+{
+    assert_int_equal(eventfd_write(fd, 1), 0);
+}
+
+static bool take(struct iw_source *s, uint32_t events)
+{
+    eventfd_t value;
+    (void)events;
+    bool got = eventfd_read(s->fd, &value) == 0;
+    if (got)
+        atomic_fetch_add(&calls, 1);
+    return got;
+}
+
+static bool leave(struct iw_source *s, uint32_t events)
+{
+    (void)events;
+    iw_source_del(s); /* inside itself: does not wait */
+    atomic_fetch_add(&calls, 1);
+    return true;
+}
+
+static bool stay(struct iw_source *s, uint32_t events)
+{
+    atomic_store(&inside, true);
+    while (!atomic_load(&go))
+        sched_yield();
+    return take(s, events);
+}
+
+static void wait_for(atomic_bool *flag)
+{
+    while (!atomic_load(flag))
+        sched_yield();
+}
+
+static void wait_calls(unsigned n)
+{
+    while (atomic_load(&calls) < n)
+        sched_yield();
+}
+
+static void each_readiness_is_served(void **state)
+{
+    (void)state;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, take), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        make_readable();
+        wait_calls(i);
+    }
+    assert_int_equal(atomic_load(&calls), 3);
+}
+
+static void only_what_is_wanted(void **state)
+{
+    (void)state;
+    assert_int_equal(iw_source_add(&source, fd, 0, take), 0);
+    make_readable();
+    iw_engine_pass();
+    assert_int_equal(atomic_load(&calls), 0);
+    iw_source_want(&source, EPOLLIN);
+    wait_calls(1);
+}
+
+static void one_that_is_gone_is_not_called(void **state)
+{
+    (void)state;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, leave), 0);
+    make_readable(); /* and stays so */
+    wait_calls(1);
+    iw_engine_pass();
+    assert_int_equal(atomic_load(&calls), 1);
+    iw_source_del(&source);
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, take), 0);
+    wait_calls(2);
+}
+
+static void *del(void *arg)
+{
+    iw_source_del(arg);
+    atomic_store(&done, true);
+    return NULL;
+}
+
+static void del_waits(void **state)
+{
+    pthread_t t;
+    (void)state;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, stay), 0);
+    make_readable();
+    wait_for(&inside);
+    assert_int_equal(pthread_create(&t, NULL, del, &source), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    assert_false(atomic_load(&done));
+    atomic_store(&go, true);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_int_equal(atomic_load(&calls), 1);
+}
+
+/** Who is at the same QP as the engine's thread does not wait for it. */
+static void where_the_engine_is(void **state)
+{
+    (void)state;
+    assert_false(iw_source_wait_engine(7));
+    source.qp_num = 7;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, stay), 0);
+    make_readable();
+    wait_for(&inside);
+    assert_false(iw_source_wait_engine(7));
+    assert_true(iw_source_wait_engine(8)); /* 100 ms: it stays there */
+    atomic_store(&go, true);
+    wait_calls(1);
+    iw_source_del(&source); /* now it is nowhere */
+    assert_false(iw_source_wait_engine(8));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_readiness_is_served),
+        TEST(only_what_is_wanted),
+        TEST(one_that_is_gone_is_not_called),
+        TEST(del_waits),
+        TEST(where_the_engine_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
