@@ -13,7 +13,7 @@ struct cma_default_pd {
 };
 
 /* Innermost lock. */
-static struct lock pd_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct lock pd_lock = LOCK(LOCK_CMA_PD);
 static struct cma_default_pd *default_pds; /* one for each device that was ever used */
 
 void cma_device_fork(enum fork_step step)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct lock cma_events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+struct lock cma_events = LOCK(LOCK_CMA_EVENTS);
 
 struct cma_event *cma_event_create(struct cma_id *id, enum rdma_cm_event_type type)
 {

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-struct lock_class cma_ids = LOCK_CLASS(cma_ids);
+struct lock_class cma_ids = LOCK_CLASS(cma_ids, LOCK_CMA_ID);
 
 struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps, enum ibv_qp_type qp_type)
 {

@@ -101,12 +101,12 @@ static void terminate_meets_full_window(void **state)
     (void)state;
     post_send(1);
     post_send(2);
-    assert_true(iw_qp(qp)->tx_blocked);
+    assert_true(iw_qp(qp)->tx.blocked);
     assert_int_equal(peer->ops->send(peer, &v, 1), sizeof(V16));
     still_run(qp, EPOLLIN);
     expect_flush(1);
     expect_flush(2);
-    assert_false(iw_qp(qp)->tx_blocked);
+    assert_false(iw_qp(qp)->tx.blocked);
 
     assert_int_equal(drink(&fin), WINDOW);
     assert_true(fin);
@@ -114,11 +114,11 @@ static void terminate_meets_full_window(void **state)
     post_send(3);
     expect_flush(3);
     assert_int_equal(drink(&fin), 0);
-    assert_true(iw_qp(qp)->linked);
+    assert_true(iw_qp(qp)->tx.linked);
 
     peer->ops->shutdown(peer);
     still_run(qp, EPOLLIN | EPOLLRDHUP);
-    assert_false(iw_qp(qp)->linked);
+    assert_false(iw_qp(qp)->tx.linked);
 }
 
 /** What was flushed may be freed, and used for something else: only what it was is sent. */
@@ -129,7 +129,7 @@ static void flushed_memory_is_free(void **state)
     bool fin = false;
     (void)state;
     post_send(1);
-    assert_true(iw_qp(qp)->batch && iw_qp(qp)->batch->gathered);
+    assert_true(iw_qp(qp)->tx.batch && iw_qp(qp)->tx.batch->gathered);
     assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
     expect_flush(1);
     assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -154,7 +154,7 @@ static void deregistered_memory_is_not_sent(void **state)
     assert_int_equal(drink(&fin), WINDOW);
     still_run(qp, EPOLLOUT);
     drink(&fin);
-    assert_false(iw_qp(qp)->linked);
+    assert_false(iw_qp(qp)->tx.linked);
 }
 
 static int timed_out(struct iwc_stream *s)
@@ -183,10 +183,10 @@ static void what_is_dropped_is_dropped_in_turns(void **state)
     assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
     still_run(qp, EPOLLIN);
     assert_in_range(reads, 1, MANY_READS / 2);
-    assert_true(iw_qp(qp)->linked);
-    while (iw_qp(qp)->linked && reads < MANY_READS)
+    assert_true(iw_qp(qp)->tx.linked);
+    while (iw_qp(qp)->tx.linked && reads < MANY_READS)
         still_run(qp, EPOLLIN);
-    assert_false(iw_qp(qp)->linked);
+    assert_false(iw_qp(qp)->tx.linked);
 }
 
 /** An FPDU without CRC, through the window. */
@@ -197,7 +197,7 @@ static void send_early(uint32_t msn)
     put_be16(fpdu, DDP_UNTAGGED_HDR + EARLY);
     ddp_encode_untagged(fpdu + 2, RDMAP_SEND, true, 0, msn, 0);
     size_t size = (sizeof(fpdu) + 3) / 4 * 4;
-    for (size_t at = 0; at < size && !iw_qp(qp)->paused;) {
+    for (size_t at = 0; at < size && !iw_qp(qp)->rx.paused;) {
         size_t n = size - at < WINDOW ? size - at : WINDOW;
         struct iovec v = {fpdu + at, n};
         ssize_t sent = peer->ops->send(peer, &v, 1);
@@ -211,30 +211,30 @@ static void a_paused_stream_says_why_it_died(void **state)
 {
     struct iwc_stream_ops ops = *iwc_stream_mem_stream(pair[0])->ops;
     (void)state;
-    for (uint32_t i = 1; i <= EARLYS && !iw_qp(qp)->paused; i++)
+    for (uint32_t i = 1; i <= EARLYS && !iw_qp(qp)->rx.paused; i++)
         send_early(i);
-    assert_true(iw_qp(qp)->paused);
+    assert_true(iw_qp(qp)->rx.paused);
     ops.error = timed_out;
     iw_qp(qp)->stream->ops = &ops;
     still_run(qp, EPOLLERR | EPOLLHUP);
-    assert_false(iw_qp(qp)->linked);
-    assert_int_equal(iw_qp(qp)->error, IW_ERR_LLP_LOST);
-    assert_string_equal(iw_qp(qp)->explanation, "ETIMEDOUT, Connection timed out");
+    assert_false(iw_qp(qp)->tx.linked);
+    assert_int_equal(iw_qp(qp)->end.error, IW_ERR_LLP_LOST);
+    assert_string_equal(iw_qp(qp)->end.explanation, "ETIMEDOUT, Connection timed out");
 }
 
 /** The time limit may be that of an older wait, from before receives came. */
 static void a_fin_has_the_time_that_began_last(void **state)
 {
     (void)state;
-    for (uint32_t i = 1; i <= EARLYS && !iw_qp(qp)->paused; i++)
+    for (uint32_t i = 1; i <= EARLYS && !iw_qp(qp)->rx.paused; i++)
         send_early(i);
-    assert_true(iw_qp(qp)->paused);
-    unsigned before = iw_qp(qp)->awaits;
+    assert_true(iw_qp(qp)->rx.paused);
+    unsigned before = iw_qp(qp)->rx.awaits;
     iw_qp_ready(iw_qp(qp), EPOLLRDHUP);
     iw_qp_expired(iw_qp(qp), before);
-    assert_int_equal(iw_qp(qp)->error, IW_OK);
-    iw_qp_expired(iw_qp(qp), iw_qp(qp)->awaits);
-    assert_int_equal(iw_qp(qp)->error, IW_ERR_LLP_LOST);
+    assert_int_equal(iw_qp(qp)->end.error, IW_OK);
+    iw_qp_expired(iw_qp(qp), iw_qp(qp)->rx.awaits);
+    assert_int_equal(iw_qp(qp)->end.error, IW_ERR_LLP_LOST);
 }
 
 /** What waits behind messages that wait is taken in, the FIN too: they all are received first. */
@@ -245,12 +245,12 @@ static void nothing_before_a_fin_that_was_taken_in_is_lost(void **state)
     struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
     uint32_t sent = 0;
     (void)state;
-    while (!iw_qp(qp)->paused)
+    while (!iw_qp(qp)->rx.paused)
         send_early(++sent);
     peer->ops->shutdown(peer);
-    iw_qp(qp)->stall.since = 1; /* long ago */
+    iw_qp(qp)->rx.stall.since = 1; /* long ago */
     iw_qp_stalled(iw_qp(qp));
-    assert_true(iw_qp(qp)->fin_seen);
+    assert_true(iw_qp(qp)->rx.fin_seen);
     for (uint32_t i = 1; i <= sent; i++) {
         struct ibv_sge sge = {(uintptr_t)into, sizeof(into), to->lkey};
         struct ibv_recv_wr *bad, wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
@@ -261,7 +261,7 @@ static void nothing_before_a_fin_that_was_taken_in_is_lost(void **state)
         assert_int_equal(wc.status, IBV_WC_SUCCESS);
         still_run(qp, EPOLLIN | EPOLLRDHUP);
     }
-    assert_false(iw_qp(qp)->linked);
+    assert_false(iw_qp(qp)->tx.linked);
     assert_int_equal(ibv_dereg_mr(to), 0);
 }
 

@@ -69,15 +69,15 @@ void still_run(struct ibv_qp *q, uint32_t events)
 {
     struct iw_qp *qp = iw_qp(q);
     uint32_t asked = EPOLLERR | EPOLLHUP;
-    if (!qp->rx_paused)
+    if (!qp->tx.rx_paused)
         asked |= EPOLLIN | EPOLLRDHUP;
-    if (qp->tx_blocked)
+    if (qp->tx.blocked)
         asked |= EPOLLOUT;
-    if (qp->linked && (events & asked))
+    if (qp->tx.linked && (events & asked))
         iw_qp_ready(qp, events & asked);
-    if (qp->stream && !qp->linked)
+    if (qp->stream && !qp->tx.linked)
         qp->stream->ops->shutdown(qp->stream); /* the CM's part: it closes what was released */
-    iw_dirty_wait(&qp->dirty);
+    iw_dirty_wait(&qp->tx.dirty);
 }
 
 void still_unlink(struct ibv_qp *q)

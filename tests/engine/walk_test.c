@@ -65,17 +65,17 @@ static void to_init(struct ibv_qp *qp)
     X(own_rq.lock)                                                                                 \
     X(own_rq.head)                                                                                 \
     X(own_rq.tail)                                                                                 \
-    X(sq_lock)                                                                                     \
-    X(sq.head)                                                                                     \
-    X(sq.cut)                                                                                      \
-    X(sq.tail)                                                                                     \
-    X(passes)                                                                                      \
+    X(tx.lock)                                                                                     \
+    X(tx.sq.head)                                                                                  \
+    X(tx.sq.cut)                                                                                   \
+    X(tx.sq.tail)                                                                                  \
+    X(tx.passes)                                                                                   \
     X(sent)                                                                                        \
-    X(dirty)                                                                                       \
-    X(polled)                                                                                      \
-    X(polled_by)                                                                                   \
+    X(tx.dirty)                                                                                    \
+    X(hints.polled)                                                                                \
+    X(hints.polled_by)                                                                             \
     X(life)                                                                                        \
-    X(rx_lock)                                                                                     \
+    X(rx.lock)                                                                                     \
     X(build_lock)
 
 /** After RESET nothing is left of the walk, to the last byte. */
@@ -85,7 +85,7 @@ static void expect_as_new(struct ibv_qp *q, uint8_t *before)
     assert_int_equal(ibv_modify_qp(q, &attr, IBV_QP_STATE), 0);
     to_init(q);
     const uint8_t *now = (const uint8_t *)iw_qp(q);
-    assert_int_equal(iw_qp(q)->sq.head, iw_qp(q)->sq.tail);
+    assert_int_equal(iw_qp(q)->tx.sq.head, iw_qp(q)->tx.sq.tail);
     assert_int_equal(iw_qp(q)->own_rq.head, iw_qp(q)->own_rq.tail);
 #define X(field)                                                                                   \
     memcpy(before + offsetof(struct iw_qp, field), now + offsetof(struct iw_qp, field),            \
@@ -131,15 +131,15 @@ static void disconnect_link(struct walk *w, unsigned link, bool abrupt)
     int first = (int)walk_random(w, 2);
     struct iw_qp *a = iw_qp(w->side[link][0].qp), *b = iw_qp(w->side[link][1].qp);
     iw_qp_close(iw_qp(w->side[link][first].qp), abrupt);
-    for (int i = 0; i < 10000000 && (a->linked || b->linked); i++) {
+    for (int i = 0; i < 10000000 && (a->tx.linked || b->tx.linked); i++) {
         run_side(w, link, (int)walk_random(w, 2));
         for (int s = 0; s < 2; s++) { /* a FIN that waits for receives waits for its time */
             struct iw_qp *qp = iw_qp(w->side[link][s].qp);
-            if (qp->fin_seen)
-                iw_qp_expired(qp, qp->awaits);
+            if (qp->rx.fin_seen)
+                iw_qp_expired(qp, qp->rx.awaits);
         }
     }
-    assert_false(a->linked || b->linked);
+    assert_false(a->tx.linked || b->tx.linked);
     still_unlink(&a->pub);
     still_unlink(&b->pub);
 }

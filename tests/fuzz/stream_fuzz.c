@@ -30,7 +30,7 @@ static void run(void)
     struct iw_qp *qp = iw_qp(victim.qp);
     for (int i = 0; i < ROUNDS_MAX; i++) {
         size_t at = wire.in_at, out = wire.out_len;
-        bool paused = qp->rx_paused, linked = qp->linked;
+        bool paused = qp->tx.rx_paused, linked = qp->tx.linked;
         uint32_t events = wire.stuck ? 0 : EPOLLOUT;
         if (wire_readable(&wire))
             events |= EPOLLIN;
@@ -40,8 +40,8 @@ static void run(void)
             events |= EPOLLERR | EPOLLHUP;
         still_run(victim.qp, events);
         victim_poll(&victim);
-        if (wire.in_at == at && wire.out_len == out && qp->rx_paused == paused &&
-            qp->linked == linked)
+        if (wire.in_at == at && wire.out_len == out && qp->tx.rx_paused == paused &&
+            qp->tx.linked == linked)
             break;
         wire_read(&wire);
     }
@@ -199,7 +199,7 @@ static void take_program(struct fuzz_in *in)
 static void expire(void)
 {
     struct iw_qp *qp = iw_qp(victim.qp);
-    iw_qp_expired(qp, qp->awaits);
+    iw_qp_expired(qp, qp->rx.awaits);
 }
 
 static void take_network(struct fuzz_in *in)
@@ -270,11 +270,11 @@ static void end(void)
     wire.stuck = false;
     wire.in_chunk = wire.out_chunk = SIZE_MAX;
     run();
-    for (int i = 0; i < 3 && iw_qp(victim.qp)->linked; i++) {
+    for (int i = 0; i < 3 && iw_qp(victim.qp)->tx.linked; i++) {
         expire();
         run();
     }
-    FUZZ_CHECK(!iw_qp(victim.qp)->linked);
+    FUZZ_CHECK(!iw_qp(victim.qp)->tx.linked);
     still_unlink(victim.qp);
     victim_close(&victim);
 }

@@ -79,7 +79,8 @@ void witness_sleeps(int ms)
 
 size_t witness_memory(void)
 {
-/* Its own memory grows with what is touched, and AddressSanitizer's since gcc 13 with each thread. */
+/* Its own memory grows with what is touched, and AddressSanitizer's since gcc 13 with each thread.
+ */
 #if defined(__SANITIZE_THREAD__) || (defined(__SANITIZE_ADDRESS__) && __GNUC__ > 12)
     return 0;
 #else

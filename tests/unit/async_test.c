@@ -26,7 +26,7 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    lock_init(&f->ctx.lock);
+    lock_init(&f->ctx.lock, LOCK_CONTEXT);
     list_init(&f->ctx.async);
     f->ctx.vctx.context.async_fd = iw_eventfd_create();
     *state = f;

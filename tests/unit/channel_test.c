@@ -25,7 +25,7 @@ static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct ibv_context *ctx = &f->ctx.vctx.context;
-    lock_init(&f->ctx.lock);
+    lock_init(&f->ctx.lock, LOCK_CONTEXT);
     list_init(&f->ctx.async);
     ctx->num_comp_vectors = 1;
     f->ch = iw_channel_create(ctx);

@@ -68,7 +68,7 @@ static void a_change_raises_what_is_held(void **state)
     (void)state;
     assert_non_null(ch);
     struct iw_cq *cq = calloc(1, sizeof(*cq));
-    lock_init(&cq->lock);
+    lock_init(&cq->lock, LOCK_CQ);
     list_init(&cq->event_link);
     cq->channel = ch;
     cq->mod = m;

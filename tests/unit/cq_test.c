@@ -29,7 +29,7 @@ static struct ibv_context *context(struct fixture *f)
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    lock_init(&f->ctx.lock);
+    lock_init(&f->ctx.lock, LOCK_CONTEXT);
     list_init(&f->ctx.async);
     context(f)->num_comp_vectors = 2;
     context(f)->async_fd = iw_eventfd_create();

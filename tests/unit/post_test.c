@@ -72,9 +72,11 @@ void iw_cq_arm(struct iw_cq *armed, bool solicited_only)
     note(solicited_only ? 'S' : 's');
 }
 
-int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+                 enum iw_post how)
 {
     (void)qp;
+    assert_int_equal(how, IW_POST_EACH);
     *bad_wr = wr;
     return ENOMEM;
 }

@@ -62,7 +62,7 @@ void iw_qp_query(struct iw_qp *q, struct ibv_qp_attr *attr, struct ibv_qp_init_a
 static int setup(void **state)
 {
     (void)state;
-    lock_init(&context.lock);
+    lock_init(&context.lock, LOCK_CONTEXT);
     qp = (struct iw_qp){.pub.context = &context.vctx.context};
     pthread_mutex_init(&qp.pub.mutex, NULL);
     pthread_cond_init(&qp.pub.cond, NULL);

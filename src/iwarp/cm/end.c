@@ -64,7 +64,7 @@ static void ready(struct iw_cm *cm, struct iw_qp *qp)
     lock_get(&cm->lock);
     struct iw_cm_row row = iw_cm_take_locked(cm, IW_CM_EV_QP_READY);
     if (row.kind == IW_CM_STEP)
-        cm->nego->result.peer_qpn = qp->peer_qpn;
+        cm->nego->result.peer_qpn = qp->rx.peer_qpn;
     lock_put(&cm->lock);
     iw_cm_carry_out(cm, row);
 }
@@ -89,7 +89,7 @@ static void on_news(struct iw_qp *qp, uint32_t life, unsigned news)
     if (news & IW_QP_NEWS_FIN_HELD) {
         if (!atomic_exchange(&cm->released, true))
             iw_qp_release(qp); /* the timer was that of the hold */
-        atomic_store(&cm->awaits, atomic_load(&qp->awaits));
+        atomic_store(&cm->awaits, atomic_load(&qp->rx.awaits));
         iw_cm_close_timer(cm);
     }
     if (news & IW_QP_NEWS_SENDS)
@@ -187,7 +187,7 @@ static void leave_linked(struct iw_qp *qp, struct iw_cm *cm)
 {
     iw_qp_close(qp, false);
     if (!wait_sent(qp))
-        iw_qp_expired(qp, atomic_load(&qp->awaits));
+        iw_qp_expired(qp, atomic_load(&qp->rx.awaits));
     iw_cm_unlink(cm);
     iw_cm_step(cm, IW_CM_EV_QP_ENDS);
     iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);

@@ -26,7 +26,7 @@
 
 /* ---- life ---- */
 
-struct lock_class iw_cm_locks = LOCK_CLASS(iw_cm_locks);
+struct lock_class iw_cm_locks = LOCK_CLASS(iw_cm_locks, LOCK_CM);
 
 struct iw_cm *iw_cm_new(void)
 {
@@ -167,11 +167,11 @@ bool iw_cm_unlink(struct iw_cm *cm)
 
 struct iw_cm *iw_cm_of(struct iw_qp *qp, const uint32_t *life)
 {
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     struct iw_cm *cm = !life || *life == qp->life ? qp->cm : NULL;
     if (cm)
         iw_cm_get(cm);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     return cm;
 }
 

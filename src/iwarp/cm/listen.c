@@ -28,7 +28,7 @@
  * a connection, or reads a Request and queues its event. Taken before cm.lock, by sources only, for
  * which fork() waits. No child is ended under it: its source may be waiting here.
  */
-static struct lock in_order = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct lock in_order = LOCK(LOCK_IN_ORDER);
 
 int iw_cm_listen(struct iw_cm *cm, int backlog)
 {

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct lock_class locks = LOCK_CLASS(locks);
+static struct lock_class locks = LOCK_CLASS(locks, LOCK_CHANNEL);
 
 void iw_channel_fork(enum fork_step step)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct lock_class locks = LOCK_CLASS(locks);
+static struct lock_class locks = LOCK_CLASS(locks, LOCK_CQ);
 
 static void forget_threads(struct iw_cq *cq)
 {
@@ -93,7 +93,7 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     pthread_mutex_init(&cq->pub.mutex, NULL);
     pthread_cond_init(&cq->pub.cond, NULL);
     lock_init_in(&cq->lock, &locks);
-    lock_init(&cq->poll_lock);
+    lock_init(&cq->poll_lock, LOCK_PROGRAM);
     cq->channel = channel ? iw_channel(channel) : NULL;
     cq->ring = ring;
     cq->size = size;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static struct lock_class locks = LOCK_CLASS(locks);
+static struct lock_class locks = LOCK_CLASS(locks, LOCK_CONTEXT);
 
 void iw_context_fork(enum fork_step step)
 {

@@ -16,7 +16,7 @@ static struct {
     struct iw_source source;
     bool open;
 } net = {
-    .lock = {.mutex = PTHREAD_MUTEX_INITIALIZER},
+    .lock = LOCK(LOCK_NETWATCH),
     .watches = {&net.watches, &net.watches},
 };
 

@@ -20,7 +20,7 @@
 #define PARK_MAX_NS  1000000
 #define LEASE_NS     4000000 /* without a poll or post, then the lease ends */
 
-struct iw_engine iw_engine = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, .clock = -1};
+struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1};
 
 static __thread bool is_engine;
 

@@ -22,7 +22,7 @@ static struct {
     struct iw_poller *_Atomic by; /* NULL: it could not be put back */
     atomic_bool run;              /* by its poller since the last look */
     struct iw_timer again;
-} adopted = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+} adopted = {.lock = LOCK(LOCK_ADOPTED)};
 
 void iw_adopt(struct iw_poller *p, uint64_t key)
 {

@@ -46,7 +46,7 @@ static struct {
     struct slot *_Atomic chunk[CHUNKS];
     uint32_t used; /* slots ever handed out; slot 0 is never used */
     uint32_t free; /* head of the free list, 0: empty */
-} table = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, .used = 1};
+} table = {.lock = LOCK(LOCK_SOURCES), .used = 1};
 
 /** The sources whose ready() this thread is inside of, innermost first. */
 struct running {
@@ -85,7 +85,7 @@ static bool chunk_ensure_locked(uint32_t i)
     if (!c)
         return false;
     for (int k = 0; k < CHUNK_SLOTS; k++) {
-        lock_init(&c[k].lock);
+        lock_init(&c[k].lock, LOCK_SOURCE);
         pthread_cond_init(&c[k].idle, NULL);
     }
     atomic_store_explicit(&table.chunk[i / CHUNK_SLOTS], c, memory_order_release);
@@ -358,7 +358,7 @@ void iw_source_fork(enum fork_step step)
     /* Slots are whole at any time: there is no need to stop those who are at one. */
     for (uint32_t i = 1; step == FORK_CHILD && i < table.used; i++) {
         struct slot *slot = slot_at(i);
-        lock_init(&slot->lock);
+        lock_init(&slot->lock, LOCK_SOURCE);
         pthread_cond_init(&slot->idle, NULL);
         atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
     }

@@ -14,7 +14,7 @@ static struct {
     pthread_t thread; /* that fires */
     pthread_cond_t fired;
 } timers = {
-    .lock = {.mutex = PTHREAD_MUTEX_INITIALIZER},
+    .lock = LOCK(LOCK_TIMERS),
     .due = {&timers.due, &timers.due},
     .fired = PTHREAD_COND_INITIALIZER,
 };

@@ -21,8 +21,8 @@ static struct {
     unsigned n;
     void *buf[POOL_KEEP];
 } pool[POOL_KINDS] = {
-    {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}},
-    {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}},
+    [IW_POOL_STAGING] = {.lock = LOCK(LOCK_POOL_STAGING)},
+    [IW_POOL_BATCH] = {.lock = LOCK(LOCK_POOL_BATCH)},
 };
 
 struct cache {

@@ -6,7 +6,7 @@
 #include <openssl/rand.h>
 
 /* The generator's own locks know nothing of fork(). */
-static struct lock lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct lock lock = LOCK(LOCK_RANDOM);
 
 void iw_random_fork(enum fork_step step)
 {

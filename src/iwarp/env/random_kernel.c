@@ -6,7 +6,7 @@
 
 #define NUMBERS 64 /* 256 bytes: no signal interrupts a call for that few */
 
-static struct lock lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct lock lock = LOCK(LOCK_RANDOM);
 
 static struct {
     uint32_t numbers[NUMBERS];

@@ -7,7 +7,7 @@
  * While it is bound it pins the memory region below it (iw_region_pin), which can then neither be
  * deregistered nor reregistered nor invalidated.
  *
- * Binding happens when the work request reaches the head of the send queue, under the QP's sq_lock
+ * Binding happens when the work request reaches the head of the send queue, under the QP's tx.lock
  * and pd->grants; the window and the memory region are looked up by their keys there and then, so
  * that a work request never keeps an object alive. iw_region_check() reads the binding without a
  * lock: a change is seen as a whole or as an STag that is not valid. What was bound before may be
@@ -54,7 +54,7 @@ struct iw_bind {
 int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ibv_mw_type type);
 
 /**
- * Carries a bind out. sq_lock.
+ * Carries a bind out. tx.lock.
  * @param rkey       the window's new one
  * @param was_bound  [out] copies through the window may still go where it was bound before
  * @return IW_OK, or LOCAL_MW_BIND, and then nothing has changed

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct lock_class locks = LOCK_CLASS(locks);
-static struct lock_class grants = LOCK_CLASS(grants);
+static struct lock_class locks = LOCK_CLASS(locks, LOCK_PD);
+static struct lock_class grants = LOCK_CLASS(grants, LOCK_GRANTS);
 
 void iw_pd_fork(enum fork_step step)
 {

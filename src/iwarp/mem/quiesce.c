@@ -31,8 +31,7 @@ static struct {
 static struct {
     struct lock lock;
     struct list periods;
-} waiting = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER},
-             .periods = {&waiting.periods, &waiting.periods}};
+} waiting = {.lock = LOCK(LOCK_QUIESCE), .periods = {&waiting.periods, &waiting.periods}};
 
 /* ---- barriers ---- */
 

@@ -125,7 +125,7 @@ enum iw_err iw_region_invalidate(const struct iw_accessor *by, uint32_t stag);
 
 /**
  * The same for the receiver of a Send with Invalidate: windows only, as a memory region is not one
- * peer's, and others may use it. With the QP's rx_lock and sq_lock nobody copies through the window
+ * peer's, and others may use it. With the QP's rx.lock and tx.lock nobody copies through the window
  * of this QP, and no grace period is due.
  */
 enum iw_err iw_region_invalidate_by_peer(const struct iw_accessor *by, uint32_t stag);

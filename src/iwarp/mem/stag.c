@@ -19,7 +19,7 @@ struct iw_stag_slot {
 static struct {
     struct lock lock; /* writers */
     struct iw_stag_slot *_Atomic bucket[BUCKETS];
-} table = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+} table = {.lock = LOCK(LOCK_STAGS)};
 
 void iw_stag_fork(enum fork_step step)
 {

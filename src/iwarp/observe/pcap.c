@@ -34,7 +34,7 @@ static struct {
     struct lock lock;
     struct list taps;
     unsigned forks;
-} pcap = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, .taps = {&pcap.taps, &pcap.taps}};
+} pcap = {.lock = LOCK(LOCK_PCAP), .taps = {&pcap.taps, &pcap.taps}};
 
 /* ---- packets ---- */
 

@@ -16,7 +16,7 @@ struct rows {
     uint32_t nfree, high, max;
 };
 
-static struct lock lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct lock lock = LOCK(LOCK_STATS);
 static uint16_t free_cqs[STATS_CQS], free_qps[STATS_QPS];
 static struct rows cqs = {.free = free_cqs, .max = STATS_CQS};
 static struct rows qps = {.free = free_qps, .max = STATS_QPS};

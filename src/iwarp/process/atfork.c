@@ -21,7 +21,7 @@
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 /* Two threads may fork at the same time. */
-static struct lock forking = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct lock forking = LOCK(LOCK_FORKING);
 
 static void nothing(enum fork_step step)
 {
@@ -35,7 +35,7 @@ static void outer(enum fork_step step)
     librdmacm(step);
 }
 
-/* In the order of locks (qp/qp.h). */
+/* In the order of locks (common/lock_rank.h). */
 static void (*const steps[])(enum fork_step) = {
     outer,           iw_cm_fork,      iw_pd_fork,       iw_qp_fork,      iw_rq_fork,
     iw_cq_fork,      iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_grants_fork,

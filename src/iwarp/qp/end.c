@@ -10,6 +10,7 @@
 #include "qp/reset.h"
 #include "qp/rx_place.h"
 #include "qp/rx_shared.h"
+#include "qp/section.h"
 #include "qp/tx_queue.h"
 #include "qp/tx_requests.h"
 #include "wire/opcode.h"
@@ -20,13 +21,13 @@
 
 static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
-    if (qp->error)
+    assert_held(&qp->tx.lock);
+    if (qp->end.error)
         return;
-    qp->error = err;
+    qp->end.error = err;
     iw_stats_set(&qp->stats->error, (uint8_t)err);
     USDT3(error, qp->pub.qp_num, err, iw_err_info(err)->text);
-    atomic_store(&qp->over, true);
+    atomic_store(&qp->end.over, true);
     iw_qp_set_state_locked(qp, IBV_QPS_ERR);
     w->qp = qp;
     enum iw_event event = iw_err_info(err)->event;
@@ -37,58 +38,58 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
 /** Our FIN is the last: what is unsent, because the peer takes no more, stays so. */
 static void stop_sending_locked(struct iw_qp *qp)
 {
-    assert_held(&qp->sq_lock);
-    iw_pool_put(IW_POOL_BATCH, qp->batch);
-    qp->batch = NULL;
-    qp->term_queued = qp->tx_blocked = false;
+    assert_held(&qp->tx.lock);
+    iw_pool_put(IW_POOL_BATCH, qp->tx.batch);
+    qp->tx.batch = NULL;
+    qp->end.term_queued = qp->tx.blocked = false;
     iw_qp_want_locked(qp);
     qp->stream->ops->shutdown(qp->stream);
 }
 
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
-    if (!qp->linked)
+    assert_held(&qp->tx.lock);
+    if (!qp->tx.linked)
         return;
-    struct iwc_close_step step = iwc_close_step(qp->close, event);
+    struct iwc_close_step step = iwc_close_step(qp->end.close, event);
+    unsigned news = 0;
     assert(!(step.actions & IWC_CLOSE_ILLEGAL));
-    qp->close = step.next;
+    qp->end.close = step.next;
     if (step.actions & IWC_CLOSE_SEND_TERM)
-        qp->term_queued = true;
+        qp->end.term_queued = true;
     if (step.actions & IWC_CLOSE_SEND_FIN)
         stop_sending_locked(qp);
     if (step.actions & IWC_CLOSE_FAIL) {
         note_locked(qp, IW_ERR_LLP_CLOSED, w);
-        qp->untold = qp->cm;
-        w->cm |= IW_QP_NEWS_DISCONNECTED;
+        qp->end.untold = qp->cm;
+        news = IW_QP_NEWS_DISCONNECTED;
     }
     if (step.actions & IWC_CLOSE_RELEASE) {
-        w->cm |= IW_QP_NEWS_CLOSED | (step.actions & IWC_CLOSE_RESET ? IW_QP_NEWS_RESET : 0);
-        qp->linked = false;
+        news |= IW_QP_NEWS_CLOSED | (step.actions & IWC_CLOSE_RESET ? IW_QP_NEWS_RESET : 0);
+        qp->tx.linked = false;
     }
-    w->qp = qp;
-    w->life = qp->life;
+    iw_qp_note_news(qp, news, w);
 }
 
 void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
                        uint32_t ulpdu_len, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
-    if (qp->error)
+    assert_held(&qp->tx.lock);
+    if (qp->end.error)
         return;
     note_locked(qp, err, w);
-    if (!qp->linked)
+    if (!qp->tx.linked)
         return;
     struct terminate t;
     terminate_from_error(&t, err, seg, ulpdu_len);
-    qp->term_len = (uint8_t)terminate_encode(qp->term, &t);
+    qp->end.term_len = (uint8_t)terminate_encode(qp->end.term, &t);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
 }
 
 void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 {
-    bool undone = qp->sq.tail != qp->sq.head || qp->cork.copied_pos > qp->tx.sent_pos;
-    if (qp->close == IWC_CLOSE_OPEN && (unused || undone)) {
+    bool undone = qp->tx.sq.tail != qp->tx.sq.head || qp->tx.cork.copied_pos > qp->tx.half.sent_pos;
+    if (qp->end.close == IWC_CLOSE_OPEN && (unused || undone)) {
         if (unused)
             iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", unused);
         else
@@ -96,7 +97,7 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     }
     iw_qp_stop_reading_locked(qp);
-    if (!iwc_close_may(qp->close, IWC_CLOSE_EV_FIN))
+    if (!iwc_close_may(qp->end.close, IWC_CLOSE_EV_FIN))
         return;
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
     iw_qp_transmit_locked(qp, w);
@@ -109,14 +110,14 @@ void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
         iw_error_text(-error, text);
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", text);
     }
-    if (qp->linked)
+    if (qp->tx.linked)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
 }
 
 void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    if (iwc_close_may(qp->close, IWC_CLOSE_EV_SENT))
+    if (iwc_close_may(qp->end.close, IWC_CLOSE_EV_SENT))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_SENT, w);
 }
 
@@ -128,7 +129,7 @@ static void name_opcodes_locked(const struct iw_qp *qp, const struct terminate *
         return;
     const char *before = "; sent beyond RFC 5040: ";
     for (unsigned i = 0; i < RDMAP_OPCODES; i++) {
-        if (!(qp->sent_beyond & 1u << i))
+        if (!(qp->tx.sent_beyond & 1u << i))
             continue;
         text_add(text, size, "%s%s", before, rdmap_ops[i].name);
         before = ", ";
@@ -137,51 +138,51 @@ static void name_opcodes_locked(const struct iw_qp *qp, const struct terminate *
 
 void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
 {
-    char text[sizeof(qp->explanation)];
+    char text[sizeof(qp->end.explanation)];
     struct terminate t = *received;
-    if (!qp->silent || qp->rx.fpdus)
+    if (!qp->silent || qp->rx.half.fpdus)
         terminate_after_setup(&t);
     terminate_describe(&t, text, sizeof(text));
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     name_opcodes_locked(qp, &t, text, sizeof(text));
     iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
-    iw_request_blame_locked(qp, &t);
-    note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->wakes);
-    if (iwc_close_may(qp->close, IWC_CLOSE_EV_PEER_TERM))
-        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->wakes);
-    lock_put(&qp->sq_lock);
+    iw_request_blame_locked(&qp->tx, &t);
+    note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->rx.wakes);
+    if (iwc_close_may(qp->end.close, IWC_CLOSE_EV_PEER_TERM))
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->rx.wakes);
+    lock_put(&qp->tx.lock);
 }
 
 /* ---- settle ---- */
 
 void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    assert_held(&qp->rx_lock);
-    if (!atomic_load(&qp->over)) /* whoever sets it settles afterwards */
+    assert_held(&qp->rx.lock);
+    if (!atomic_load(&qp->end.over)) /* whoever sets it settles afterwards */
         return;
-    lock_get(&qp->sq_lock);
-    if (qp->error && !qp->flushed && !qp->untold) {
-        qp->flushed = true;
+    lock_get(&qp->tx.lock);
+    if (qp->end.error && !qp->end.flushed && !qp->end.untold) {
+        qp->end.flushed = true;
         iw_qp_transmit_locked(qp, w); /* the Terminate, and what was cut before it */
         iw_qp_own_unsent_locked(qp, w);
-        if (!qp->forgets)
+        if (!qp->end.forgets)
             iw_sq_finish_local_locked(qp, w);
         iw_qp_log_end_locked(qp);
-        if (qp->forgets) {
+        if (qp->end.forgets) {
             iw_qp_forget_locked(qp);
         } else {
             iw_sq_flush_locked(qp, w);
             iw_recv_flush(qp, w);
         }
     }
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
 }
 
 void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 {
-    lock_get(&qp->rx_lock);
+    lock_get(&qp->rx.lock);
     iw_qp_settle_rx_locked(qp, w);
-    lock_put(&qp->rx_lock);
+    lock_put(&qp->rx.lock);
 }
 
 /* ---- wakes ---- */
@@ -189,18 +190,16 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 /** Tells the CM, and then flushes what waited for that. */
 static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
-    struct iw_wakes w = {0};
+    struct iw_wakes w;
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
     const struct iw_qp_owner *owner = atomic_load(&qp->owner);
     if (owner)
         owner->news(qp, life, news);
     if (news & IW_QP_NEWS_DISCONNECTED) {
-        lock_get(&qp->sq_lock);
+        iw_qp_enter(qp, &w);
         if (qp->life == life)
-            qp->untold = false;
-        lock_put(&qp->sq_lock);
-        iw_qp_settle(qp, &w);
-        iw_wakes_fire(&w);
+            qp->end.untold = false;
+        iw_qp_leave(qp, &w);
     }
     atomic_fetch_sub(&qp->pins, 1);
 }

@@ -27,33 +27,41 @@ static inline bool iw_qp_allows(const struct iw_qp *qp, unsigned access)
 
 /**
  * The stream cannot go on: notes the cause, prepares the Terminate, state ERR. The flush happens in
- * iw_qp_settle(). Only the first call counts. sq_lock.
+ * iw_qp_settle(). Only the first call counts. tx.lock.
  * @param seg  the segment at fault, or NULL
  */
 void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg,
                        uint32_t ulpdu_len, struct iw_wakes *w);
 
 /**
- * The peer's FIN. sq_lock.
+ * The peer's FIN. tx.lock.
  * @param unused  bytes in front of it that could not be used: those of an FPDU that is not whole,
  *                unless iw_qp_explain() was told otherwise
  */
 void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w);
-/** TCP gave up with the negative errno @p error, 0 if unknown. sq_lock. */
+/** TCP gave up with the negative errno @p error, 0 if unknown. tx.lock. */
 void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w);
-/** All that can be sent is with TCP: a close that waited for this goes on. sq_lock. */
+/** All that can be sent is with TCP: a close that waited for this goes on. tx.lock. */
 void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w);
-/** The program asks for a close, or its time is up. sq_lock. */
+/** The program asks for a close, or its time is up. tx.lock. */
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w);
-/** The peer's Terminate. rx_lock. */
+/** The peer's Terminate. rx.lock. */
 void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *t);
 
 /** Completes everything if the QP has failed and that is not done yet. Call with no lock held. */
 void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w);
-/** As iw_qp_settle(), for a caller with rx_lock held. */
+/** As iw_qp_settle(), for a caller with rx.lock held. */
 void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w);
 
-/** Gives all signals; call with no lock held. */
+/** Notes news for the CM of @p qp. rx.lock or tx.lock. */
+static inline void iw_qp_note_news(struct iw_qp *qp, unsigned news, struct iw_wakes *w)
+{
+    w->qp = qp;
+    w->cm |= news;
+    w->life = qp->life;
+}
+
+/** Gives all signals; call with no lock held. Who works with a QP's lock: qp/section.h. */
 void iw_wakes_fire(struct iw_wakes *w);
 
 #endif

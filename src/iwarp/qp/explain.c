@@ -3,6 +3,7 @@
 
 #include "env/log.h"
 #include "qp/end.h"
+#include "qp/tx_queue.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,12 +16,12 @@
 void iw_qp_explain(struct iw_qp *qp, enum iw_err err, const char *fmt, ...)
 {
     va_list ap;
-    if (atomic_exchange(&qp->explained, true))
+    if (atomic_exchange(&qp->end.explained, true))
         return;
     va_start(ap, fmt);
-    vsnprintf(qp->explanation, sizeof(qp->explanation), fmt, ap);
+    vsnprintf(qp->end.explanation, sizeof(qp->end.explanation), fmt, ap);
     va_end(ap);
-    qp->explained_error = err;
+    qp->end.explained_error = err;
 }
 
 /** The right of the QP that an access of the peer needs, 0 for an access of its own. */
@@ -41,7 +42,7 @@ static unsigned right_of(enum iw_use use)
 void iw_qp_explain_access(struct iw_qp *qp, enum iw_err err, uint32_t stag, enum iw_use use,
                           uint64_t to, uint64_t len)
 {
-    char text[sizeof(qp->explanation)];
+    char text[sizeof(qp->end.explanation)];
     iw_region_explain(text, sizeof(text), stag, &qp->accessor, use, to, len);
     bool allowed = iw_qp_allows(qp, right_of(use));
     iw_qp_explain(qp, err, "%s%s", text, allowed ? "" : "; the QP's access flags do not allow it");
@@ -51,7 +52,7 @@ void iw_qp_explain_sge(struct iw_qp *qp, enum iw_err err, enum iw_use use,
                        const struct ibv_sge *sge, uint32_t k, uint32_t nsge, uint64_t offset,
                        uint64_t len)
 {
-    char text[sizeof(qp->explanation)];
+    char text[sizeof(qp->end.explanation)];
     iw_region_explain(text, sizeof(text), sge[k].lkey, &qp->accessor, use, sge[k].addr + offset,
                       len);
     iw_qp_explain(qp, err, "entry %" PRIu32 " of %" PRIu32 ", %s", k + 1, nsge, text);
@@ -91,16 +92,17 @@ struct toll {
 static void count_locked(struct iw_qp *qp, struct toll *t)
 {
     *t = (struct toll){0};
-    for (uint32_t i = qp->sq.head; i != qp->sq.tail; i++) {
-        const struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    for (uint32_t i = qp->tx.sq.head; i != qp->tx.sq.tail; i++) {
+        const struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
         if (e->status)
             snprintf(t->culprit, sizeof(t->culprit), "%s, wr_id 0x%" PRIx64 ": ", name_of(e),
                      e->wr_id);
         t->sends += !e->status;
     }
-    if (qp->recv.taken && qp->recv_status)
-        snprintf(t->culprit, sizeof(t->culprit), "receive, wr_id 0x%" PRIx64 ": ", qp->recv.wr_id);
-    t->receives = qp->recv.taken && !qp->recv_status;
+    if (qp->rx.recv.taken && qp->rx.recv_status)
+        snprintf(t->culprit, sizeof(t->culprit), "receive, wr_id 0x%" PRIx64 ": ",
+                 qp->rx.recv.wr_id);
+    t->receives = qp->rx.recv.taken && !qp->rx.recv_status;
     if (qp->rq->srq)
         return;
     lock_get(&qp->rq->lock);
@@ -110,19 +112,19 @@ static void count_locked(struct iw_qp *qp, struct toll *t)
 
 void iw_qp_log_end_locked(struct iw_qp *qp)
 {
-    bool wanted = orderly(qp->error);
+    bool wanted = orderly(qp->end.error);
     enum iw_log_level level = wanted ? IW_LOG_INFO : IW_LOG_WARN;
     char line[LINE_MAX];
     struct toll t;
-    assert_held(&qp->rx_lock);
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->rx.lock);
+    assert_held(&qp->tx.lock);
     if (wanted && !iw_log_on(level))
         return;
     count_locked(qp, &t);
-    bool explained = qp->explained && qp->explained_error == qp->error;
+    bool explained = qp->end.explained && qp->end.explained_error == qp->end.error;
     snprintf(line, sizeof(line), "%s%s%s%s; %u send and %u receive work requests flushed",
-             t.culprit, iw_err_info(qp->error)->text, explained ? ": " : "",
-             explained ? qp->explanation : "", t.sends, t.receives);
+             t.culprit, iw_err_info(qp->end.error)->text, explained ? ": " : "",
+             explained ? qp->end.explanation : "", t.sends, t.receives);
     iw_log(level, "QP 0x%06x: %s", qp->pub.qp_num, line);
     if (!wanted)
         iw_stats_error(qp->pub.qp_num, line);

@@ -21,7 +21,7 @@
 
 /*
  * Each notes the facts about @p err. The first call on a QP wins; they are part of the line if that
- * is the error which the QP dies of. rx_lock or sq_lock.
+ * is the error which the QP dies of. rx.lock or tx.lock.
  */
 
 void iw_qp_explain(struct iw_qp *qp, enum iw_err err, const char *fmt, ...)
@@ -35,7 +35,7 @@ void iw_qp_explain_sge(struct iw_qp *qp, enum iw_err err, enum iw_use use,
                        const struct ibv_sge *sge, uint32_t k, uint32_t nsge, uint64_t offset,
                        uint64_t len);
 
-/** Writes the line of a QP that failed and is not flushed yet. rx_lock and sq_lock. */
+/** Writes the line of a QP that failed and is not flushed yet. rx.lock and tx.lock. */
 void iw_qp_log_end_locked(struct iw_qp *qp);
 
 #endif

@@ -28,7 +28,7 @@ int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *
                   uint8_t ack_timeout);
 
 /** Has the CM give the QP back; then no thread that came through the CM is inside it. */
-void iw_qp_leave(struct iw_qp *qp);
+void iw_qp_leave_owner(struct iw_qp *qp);
 
 /** Forgets the CM; if the attempt had begun and @p failed, the QP goes to error. */
 void iw_qp_unreserve(struct iw_qp *qp, bool failed);
@@ -74,7 +74,8 @@ void iw_qp_close(struct iw_qp *qp, bool abrupt);
 
 /**
  * The time limit of the close, or of a FIN behind held Sends, ran out.
- * @param awaits  qp->awaits when it began: of a FIN that has got more time since, it is no matter
+ * @param awaits  qp->rx.awaits when it began: of a FIN that has got more time since, it is no
+ * matter
  */
 void iw_qp_expired(struct iw_qp *qp, unsigned awaits);
 
@@ -105,7 +106,7 @@ bool iw_qp_try_sent(struct iw_qp *qp);
 /** Forgets the stream and the CM. The source must be gone: no pass is inside the QP. */
 void iw_qp_unlink(struct iw_qp *qp);
 
-/* ---- sq_lock held ---- */
+/* ---- tx.lock held ---- */
 
 /** Sends what can be sent now. */
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w);

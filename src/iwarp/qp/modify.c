@@ -7,6 +7,7 @@
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/reset.h"
+#include "qp/section.h"
 #include "qp/state.h"
 #include "qp/tx_queue.h"
 
@@ -42,8 +43,8 @@
 /** A stream's agreed depths can only be lowered. */
 static bool depths_ok(const struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-    uint32_t ord = qp->was_linked ? qp->ord.limit : IW_MAX_DEPTH;
-    uint32_t ird = qp->was_linked ? qp->ird.limit : IW_MAX_DEPTH;
+    uint32_t ord = qp->was_linked ? qp->tx.ord.limit : IW_MAX_DEPTH;
+    uint32_t ird = qp->was_linked ? qp->tx.ird.limit : IW_MAX_DEPTH;
     return (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || a->max_rd_atomic <= ord) &&
            (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || a->max_dest_rd_atomic <= ird);
 }
@@ -52,7 +53,7 @@ static bool values_ok(const struct iw_qp *qp, const struct ibv_qp_attr *a, int m
 {
     if ((mask & IBV_QP_STATE) && (unsigned)a->qp_state > IBV_QPS_ERR)
         return false;
-    if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != qp->state)
+    if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != qp->tx.state)
         return false;
     if ((mask & IBV_QP_PORT) && a->port_num != 1)
         return false;
@@ -72,16 +73,16 @@ static bool values_ok(const struct iw_qp *qp, const struct ibv_qp_attr *a, int m
 
 void iw_qp_set_state_locked(struct iw_qp *qp, enum ibv_qp_state state)
 {
-    assert_held(&qp->sq_lock);
-    USDT3(state, qp->pub.qp_num, qp->state, state);
-    qp->state = state;
+    assert_held(&qp->tx.lock);
+    USDT3(state, qp->pub.qp_num, qp->tx.state, state);
+    qp->tx.state = state;
     __atomic_store_n(&qp->pub.state, state, __ATOMIC_RELAXED);
     iw_stats_set(&qp->stats->state, (uint8_t)state);
 }
 
 static void keep_locked(struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
 #define X(bit, field)                                                                              \
     if (mask & IBV_QP_##bit)                                                                       \
         qp->attr.field = a->field;
@@ -90,15 +91,15 @@ static void keep_locked(struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
     if (mask & IBV_QP_ACCESS_FLAGS)
         qp->access = a->qp_access_flags;
     if (qp->was_linked && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
-        qp->ord.limit = a->max_rd_atomic;
+        qp->tx.ord.limit = a->max_rd_atomic;
     if (qp->was_linked && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
-        qp->ird.limit = a->max_dest_rd_atomic;
+        qp->tx.ird.limit = a->max_dest_rd_atomic;
 }
 
 /** As new: what was received for and set is forgotten. */
 static void reset_locked(struct iw_qp *qp)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     iw_qp_set_state_locked(qp, IBV_QPS_RESET);
     qp->attr = (struct ibv_qp_attr){0};
     qp->access = 0;
@@ -108,15 +109,15 @@ static void reset_locked(struct iw_qp *qp)
 /** Whether RESET has more to do than to forget what was set and posted. */
 static bool has_past(const struct iw_qp *qp)
 {
-    return qp->was_linked || qp->cm || qp->error;
+    return qp->was_linked || qp->cm || qp->end.error;
 }
 
 static void drain_locked(struct iw_qp *qp, bool notify, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     iw_qp_set_state_locked(qp, IBV_QPS_SQD);
-    qp->sq.drain = qp->sq.tail;
-    qp->sq.tell_drained = notify;
+    qp->tx.sq.drain = qp->tx.sq.tail;
+    qp->tx.sq.tell_drained = notify;
     iw_qp_transmit_locked(qp, w);
     iw_sq_retire_locked(qp, w);
 }
@@ -132,13 +133,13 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, stru
             reset_locked(qp);
         return 0;
     case IBV_QPS_RTS: /* only a connection leads here */
-        if (!qp->linked)
+        if (!qp->tx.linked)
             return EINVAL;
         iw_qp_set_state_locked(qp, to);
         iw_qp_transmit_locked(qp, w);
         return 0;
     case IBV_QPS_SQD:
-        if (qp->state != IBV_QPS_SQD)
+        if (qp->tx.state != IBV_QPS_SQD)
             drain_locked(qp, notify, w);
         return 0;
     case IBV_QPS_ERR:
@@ -152,24 +153,22 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, stru
 
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-    struct iw_wakes w = {0};
+    struct iw_wakes w;
     bool notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
     if (mask & ~ANY_ATTR)
         return EOPNOTSUPP;
-    lock_get(&qp->sq_lock);
+    iw_qp_enter(qp, &w);
     bool ok = values_ok(qp, attr, mask);
-    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->tx.state;
     bool past =
-        ok && qp->was_linked && (mask & IBV_QP_STATE) && iw_qp_step_is_past(qp->state, to, mask);
-    int r = past || (ok && iw_qp_modify_is_ok(qp->state, to, mask)) ? 0 : EINVAL;
+        ok && qp->was_linked && (mask & IBV_QP_STATE) && iw_qp_step_is_past(qp->tx.state, to, mask);
+    int r = past || (ok && iw_qp_modify_is_ok(qp->tx.state, to, mask)) ? 0 : EINVAL;
     if (!r && !past && (mask & IBV_QP_STATE))
         r = move_locked(qp, to, notify, &w);
     if (!r)
         keep_locked(qp, attr, mask);
-    bool reset = qp->forgets;
-    lock_put(&qp->sq_lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    bool reset = qp->end.forgets;
+    iw_qp_leave(qp, &w);
     if (reset)
         iw_qp_reset_end(qp);
     return r;
@@ -177,17 +176,17 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     *attr = qp->attr;
-    attr->qp_state = attr->cur_qp_state = qp->state;
-    attr->sq_draining = qp->state == IBV_QPS_SQD && qp->sq.head != qp->sq.drain;
+    attr->qp_state = attr->cur_qp_state = qp->tx.state;
+    attr->sq_draining = qp->tx.state == IBV_QPS_SQD && qp->tx.sq.head != qp->tx.sq.drain;
     attr->cap = qp->cap;
     attr->port_num = 1;
     if (!attr->path_mtu)
         attr->path_mtu = IBV_MTU_4096;
     if (qp->was_linked) {
-        attr->max_rd_atomic = (uint8_t)qp->ord.limit;
-        attr->max_dest_rd_atomic = (uint8_t)qp->ird.limit;
+        attr->max_rd_atomic = (uint8_t)qp->tx.ord.limit;
+        attr->max_dest_rd_atomic = (uint8_t)qp->tx.ird.limit;
     }
     *init = (struct ibv_qp_init_attr){
         .qp_context = qp->pub.qp_context,
@@ -196,7 +195,7 @@ void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_
         .srq = qp->pub.srq,
         .cap = qp->cap,
         .qp_type = IBV_QPT_RC,
-        .sq_sig_all = qp->sq.sig_all,
+        .sq_sig_all = qp->tx.sq.sig_all,
     };
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
 }

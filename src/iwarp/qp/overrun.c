@@ -2,15 +2,14 @@
 #include "qp/overrun.h"
 
 #include "qp/end.h"
+#include "qp/section.h"
 
 static void fail(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->sq_lock);
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
     iw_qp_fail_locked(qp, IW_ERR_CQ_OVERRUN, NULL, 0, &w);
-    lock_put(&qp->sq_lock);
-    iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    iw_qp_leave(qp, &w);
 }
 
 void iw_qps_fail(struct iw_dirty *failing)

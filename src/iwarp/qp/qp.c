@@ -24,10 +24,10 @@
 static struct {
     struct lock lock;
     struct iw_qp *bucket[BUCKETS];
-} numbers = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+} numbers = {.lock = LOCK(LOCK_NUMBERS)};
 
-static struct lock_class rx_locks = LOCK_CLASS(rx_locks);
-static struct lock_class sq_locks = LOCK_CLASS(sq_locks);
+static struct lock_class rx_locks = LOCK_CLASS(rx_locks, LOCK_QP_RX);
+static struct lock_class tx_locks = LOCK_CLASS(tx_locks, LOCK_QP_TX);
 
 static struct iw_qp **find_locked(uint32_t qpn)
 {
@@ -87,7 +87,7 @@ struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket)
     lock_get(&numbers.lock);
     for (; *bucket < BUCKETS; ++*bucket) {
         qp = numbers.bucket[*bucket];
-        while (qp && (!uses(qp, cq) || atomic_load(&qp->over)))
+        while (qp && (!uses(qp, cq) || atomic_load(&qp->end.over)))
             qp = qp->hash_next;
         if (qp)
             break;
@@ -104,10 +104,10 @@ int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
         return EINVAL;
     if (ops & ~(uint32_t)IW_COUNTER_OPS)
         return ENOTSUP;
-    lock_get(&qp->sq_lock);
-    bool early = qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT;
+    lock_get(&qp->tx.lock);
+    bool early = qp->tx.state == IBV_QPS_RESET || qp->tx.state == IBV_QPS_INIT;
     int r = early ? iw_counter_attach(&qp->counters, c, ops) : EINVAL;
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     return r;
 }
 
@@ -143,14 +143,14 @@ static void cq_use(struct iw_cq *cq, int by)
 
 static void release(struct iw_qp *qp)
 {
-    iw_sq_fini(&qp->sq);
+    iw_sq_fini(&qp->tx.sq);
     iw_rq_fini(&qp->own_rq);
-    free(qp->irq);
-    free(qp->orq);
+    free(qp->tx.irq);
+    free(qp->tx.orq);
     free(qp->builder);
     lock_fini(&qp->build_lock);
-    lock_fini(&qp->sq_lock);
-    lock_fini(&qp->rx_lock);
+    lock_fini(&qp->tx.lock);
+    lock_fini(&qp->rx.lock);
     pthread_mutex_destroy(&qp->pub.mutex);
     pthread_cond_destroy(&qp->pub.cond);
     free(qp);
@@ -160,14 +160,48 @@ static void release(struct iw_qp *qp)
 static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     struct ibv_qp *q = &qp->pub;
+    qp->pd = pd->root;
     q->context = qp->pd->pub.context;
     q->qp_context = a->qp_context;
     q->pd = &pd->pub;
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
-    q->state = qp->state = IBV_QPS_INIT;
+    q->state = qp->tx.state = IBV_QPS_INIT;
     q->qp_type = IBV_QPT_RC;
+}
+
+static struct ibv_qp_cap true_cap(const struct ibv_qp_init_attr *a)
+{
+    struct ibv_qp_cap cap = a->cap;
+    if (cap.max_inline_data < INLINE_MIN)
+        cap.max_inline_data = INLINE_MIN;
+    if (a->srq)
+        cap.max_recv_wr = cap.max_recv_sge = 0;
+    return cap;
+}
+
+/** Locks and queues. @return 0 or ENOMEM; release() is due after both */
+static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
+{
+    const struct ibv_qp_cap *cap = &qp->cap;
+    qp->send_cq = a->send_cq ? iw_cq(a->send_cq) : NULL;
+    qp->recv_cq = a->recv_cq ? iw_cq(a->recv_cq) : NULL;
+    list_init(&qp->rq_link);
+    qp->rq = a->srq ? &iw_srq(a->srq)->rq : &qp->own_rq;
+    qp->accessor.pd = qp->pd;
+    qp->accessor.recv_pd = a->srq ? iw_srq(a->srq)->pd->root : qp->pd;
+    qp->tx.dirty.run = iw_sq_run_dirty;
+    iw_grace_init(&qp->tx.grace);
+    lock_init(&qp->build_lock, LOCK_PROGRAM);
+    lock_init_in(&qp->rx.lock, &rx_locks);
+    lock_init_in(&qp->tx.lock, &tx_locks);
+    pthread_mutex_init(&qp->pub.mutex, NULL);
+    pthread_cond_init(&qp->pub.cond, NULL);
+    int r = iw_sq_init(&qp->tx.sq, cap->max_send_wr, cap->max_send_sge, cap->max_inline_data,
+                       a->sq_sig_all);
+    int rr = iw_rq_init(&qp->own_rq, cap->max_recv_wr, cap->max_recv_sge);
+    return r ? r : rr;
 }
 
 static void use(struct iw_qp *qp, struct iw_pd *pd)
@@ -182,7 +216,7 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
 static void forget_threads(struct iw_qp *qp)
 {
     atomic_store(&qp->pins, 0);
-    atomic_store(&qp->dirty.state, 0);
+    atomic_store(&qp->tx.dirty.state, 0);
     if (!qp->was_linked)
         qp->cm = NULL;
 }
@@ -191,7 +225,7 @@ void iw_qp_fork(enum fork_step step)
 {
     if (step == FORK_PREPARE) {
         lock_class_fork(&rx_locks, step);
-        lock_class_fork(&sq_locks, step);
+        lock_class_fork(&tx_locks, step);
         lock_get(&numbers.lock);
         return;
     }
@@ -200,7 +234,7 @@ void iw_qp_fork(enum fork_step step)
             for (struct iw_qp *qp = numbers.bucket[i]; qp; qp = qp->hash_next)
                 forget_threads(qp);
     lock_put(&numbers.lock);
-    lock_class_fork(&sq_locks, step);
+    lock_class_fork(&tx_locks, step);
     lock_class_fork(&rx_locks, step);
 }
 
@@ -212,35 +246,14 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
         errno = r ? r : ENOMEM;
         return NULL;
     }
-    struct ibv_qp_cap cap = attr->cap;
-    if (cap.max_inline_data < INLINE_MIN)
-        cap.max_inline_data = INLINE_MIN;
-    if (attr->srq)
-        cap.max_recv_wr = cap.max_recv_sge = 0;
-    qp->cap = cap;
-    qp->pd = pd->root;
-    qp->send_cq = attr->send_cq ? iw_cq(attr->send_cq) : NULL;
-    qp->recv_cq = attr->recv_cq ? iw_cq(attr->recv_cq) : NULL;
-    list_init(&qp->rq_link);
-    qp->rq = attr->srq ? &iw_srq(attr->srq)->rq : &qp->own_rq;
-    qp->accessor.pd = pd->root;
-    qp->accessor.recv_pd = attr->srq ? iw_srq(attr->srq)->pd->root : pd->root;
-    qp->dirty.run = iw_sq_run_dirty;
-    iw_grace_init(&qp->grace);
-    lock_init(&qp->build_lock);
-    lock_init_in(&qp->rx_lock, &rx_locks);
-    lock_init_in(&qp->sq_lock, &sq_locks);
-    pthread_mutex_init(&qp->pub.mutex, NULL);
-    pthread_cond_init(&qp->pub.cond, NULL);
-    r = iw_sq_init(&qp->sq, cap.max_send_wr, cap.max_send_sge, cap.max_inline_data,
-                   attr->sq_sig_all);
-    int rr = iw_rq_init(&qp->own_rq, cap.max_recv_wr, cap.max_recv_sge);
+    qp->cap = true_cap(attr);
     describe(qp, pd, attr);
-    if (!r && !rr)
+    r = prepare(qp, attr);
+    if (!r)
         r = number_take(qp);
-    if (r || rr) {
+    if (r) {
         release(qp);
-        errno = r ? r : rr;
+        errno = r;
         return NULL;
     }
     use(qp, pd);
@@ -248,19 +261,19 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
                                  qp->recv_cq ? qp->recv_cq->stats : NULL);
     iw_stats_set(&qp->stats->state, IBV_QPS_INIT);
     iw_cqs_check(qp);
-    attr->cap = cap;
+    attr->cap = qp->cap;
     return qp;
 }
 
 void iw_qp_stop(struct iw_qp *qp)
 {
-    iw_qp_leave(qp);
+    iw_qp_leave_owner(qp);
     number_give(qp);
     iw_rq_leave(qp);
     while (atomic_load(&qp->pins))
         sched_yield();
-    iw_grace_drop(&qp->grace);
-    iw_dirty_wait(&qp->dirty);
+    iw_grace_drop(&qp->tx.grace);
+    iw_dirty_wait(&qp->tx.dirty);
     iw_rx_fini(qp);
     iw_mw_leave(&qp->accessor);
     atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);

@@ -12,24 +12,17 @@
  * CQ, tx_quantum.c how much a QP sends at a stretch, tx_cork.c what waits for more, tx_taken.c what
  * has gone before what came.
  *
- * Locks, in the order in which they are taken (the whole project's order):
- *
- *     qp.build_lock   the extended view's work requests; held while the program builds them
- *     iw_cm.lock      a CM endpoint's state
- *     pd.lock         the windows of a protection domain
- *     qp.rx_lock      everything received: rx, recv, held, staging. Progress only tries it.
- *     qp.sq_lock      everything sent: send queue, orq, irq, tx, batch, ibv state, link
- *     rq.lock         the receive queue, or the SRQ
- *     cq.lock
- *     channel.lock, context.lock, engine.lock, pd.grants, those of observe/stats.c, mem/quiesce.c
- * and observe/pcap.c: leaves
+ * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
+ * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
+ * iw_qp_tx or iw_qp_rx, needs that part's lock and no other; one that takes the QP needs what its
+ * contract says.
  *
  * Copies from and to registered memory are made in sections (mem/quiesce.h), each under one of the
  * QP's first two locks; in a section no lock is taken but that of observe/pcap.c. Nobody waits for
  * the end of other threads' sections with one of these locks held: a work request that takes memory
  * away stays at sq.cut until they have ended.
  *
- * Posting takes sq_lock or rq.lock, and tries rx_lock. That may be waited for only by tear-down and
+ * Posting takes tx.lock or rq.lock, and tries rx.lock. That may be waited for only by tear-down and
  * by iw_qp_settle(), with no other lock held. No callback, descriptor write or user-visible call is
  * made with any of them held; what they cause goes through struct iw_wakes.
  */
@@ -76,6 +69,15 @@ struct iw_wakes {
     uint32_t life;            /* that of qp which they are about; set if cm is not 0 */
 };
 
+/** Places of a ring with free-running indices that holds @p n: a power of two. */
+static inline uint32_t iw_ring_places(uint32_t n)
+{
+    uint32_t places = 1;
+    while (places < n)
+        places *= 2;
+    return places;
+}
+
 /* ---- receive queue: a QP's own, or a shared one ---- */
 
 struct iw_rqe {
@@ -118,8 +120,8 @@ struct iw_recv {
 };
 
 /**
- * Takes the oldest receive into qp->recv, and ends the wait for it; an SRQ's limit event is noted
- * in @p w. @return false if there is none, or others have waited for it longer
+ * Takes the oldest receive into qp->rx.recv, and ends the wait for it; an SRQ's limit event is
+ * noted in @p w. @return false if there is none, or others have waited for it longer
  */
 bool iw_rq_pop(struct iw_qp *qp, struct iw_wakes *w);
 /**
@@ -205,9 +207,8 @@ struct iw_cork {
 
 /** When a poster was last asked to look at what came in. */
 struct iw_looked {
-    uint64_t pos;      /* sent_pos */
-    uint32_t passes;   /* of the CQs */
-    atomic_bool heard; /* bytes came in since; a hint */
+    uint64_t pos;    /* sent_pos */
+    uint32_t passes; /* of the CQs */
 };
 
 /* ---- the QP ---- */
@@ -241,6 +242,86 @@ struct iw_stall {
 /** The work requests being built; one block of heap. */
 struct iw_builder;
 
+/** What goes out. */
+struct iw_qp_tx {
+    struct lock lock;
+    struct iw_sq sq;
+    struct iw_depth ord, ird;
+    struct iw_orq_entry *orq; /* allocated with the link */
+    struct iw_irq_entry *irq;
+    uint32_t irq_cut; /* oldest response not wholly cut */
+    bool irq_turn;    /* the next message is a response: neither side starves */
+    struct iwc_tx half;
+    struct iwc_batch *batch; /* only while something is unsent */
+    uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
+    uint64_t alone_from; /* sent_pos since which no other QP has moved bytes; see tx_quantum.h */
+    struct iw_cork cork;
+    struct iw_looked looked;
+    uint64_t unflushed;    /* weight of what was posted since the last transmission */
+    uint32_t passes;       /* of the CQs, when something was posted or transmitted last */
+    bool blocked;          /* TCP is full */
+    bool watched;          /* the CM looks whether TCP gets answers */
+    uint8_t retries;       /* left to pollers while it is; 0: EPOLLOUT is asked for */
+    bool rx_paused;        /* the socket is not read: only its end is of interest */
+    bool rx_takes_in;      /* paused, and yet it is read */
+    bool rx_ended;         /* the peer's FIN is read, and done with */
+    bool hold;             /* responder before the first FPDU: nothing may be sent */
+    uint8_t rtr;           /* MPA_RTR_* to send before anything else */
+    uint16_t sent_beyond;  /* bit 1 << opcode for each beyond RFC 5040 that was sent */
+    struct iw_grace grace; /* of the local work request at sq.cut, if that is done */
+    struct iw_dirty dirty; /* posted and not transmitted; needs no lock */
+    enum ibv_qp_state state;
+    bool linked; /* a stream is attached and not released yet */
+    struct iw_source *source;
+};
+
+/** How it ends; under tx.lock, but for what is atomic. */
+struct iw_qp_end {
+    enum iwc_close_state close;
+    bool term_queued; /* the Terminate goes next, then nothing */
+    uint8_t term_len;
+    uint8_t term[TERMINATE_MAX];
+    bool untold;                 /* the CM is being told of the end: nothing is flushed before */
+    enum iw_err error;           /* the first cause; IW_OK while all is well */
+    bool flushed;                /* everything that was posted has been completed */
+    bool forgets;                /* is being reset: what is left does not complete */
+    atomic_bool over;            /* error is set: what still comes in is dropped */
+    atomic_bool explained;       /* explanation is written, by whoever was first */
+    enum iw_err explained_error; /* that it is about */
+    char explanation[256];       /* English: keys, ranges, rights; what a peer's Terminate said */
+};
+
+/** What comes in. */
+struct iw_qp_rx {
+    struct lock lock;
+    struct iwc_rx half;
+    uint8_t *staging;    /* from the pool, only while it holds a partial FPDU */
+    uint32_t staged;     /* bytes in it not used yet */
+    uint32_t staged_at;  /* offset of the first */
+    struct iw_recv recv; /* the Send in progress */
+    struct iw_held *held_head, *held_tail;
+    size_t held_bytes;
+    struct iw_stall stall;
+    uint32_t writing;      /* bytes so far of the Write that comes in */
+    uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
+    uint32_t peer_qpn;     /* responder: that an anywarp told with its RTR, 0: none */
+    uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
+    atomic_bool starved;   /* Sends wait for a posted receive; posting reads it without the lock */
+    bool paused;           /* and the socket is not read: the bound is reached */
+    atomic_uint awaits;    /* times that receives were awaited anew, with fin_known */
+    bool fin_seen;         /* the peer's FIN is read, and waits behind held Sends */
+    bool rtr_first;        /* the first FPDU is one of connection set-up; of a link */
+    bool work;             /* reception made something ready to complete or send */
+    struct iw_wakes wakes; /* of this stretch with the lock */
+};
+
+/** Written and read under any lock or none: a wrong one costs time only. */
+struct iw_qp_hints {
+    atomic_bool heard;           /* bytes came in since something was posted */
+    atomic_bool looked_heard;    /* bytes came in since a poster was asked to look */
+    _Atomic uint64_t polled;     /* iw_now() of the last dirty run on behalf of an own CQ */
+    _Atomic uintptr_t polled_by; /* the thread that made it */
+};
 struct iw_qp_owner;
 
 struct iw_qp {
@@ -258,91 +339,30 @@ struct iw_qp {
     struct ibv_qp_cap cap;
     struct stats_qp *stats;
 
-    struct lock sq_lock;
-    struct iw_sq sq;
-    struct iw_depth ord, ird;
-    struct iw_orq_entry *orq; /* allocated with the link */
-    struct iw_irq_entry *irq;
-    uint32_t irq_cut; /* oldest response not wholly cut */
-    bool irq_turn;    /* the next message is a response: neither side starves */
-    struct iwc_tx tx;
-    struct iwc_batch *batch; /* only while something is unsent */
-    uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
-    uint64_t alone_from; /* sent_pos since which no other QP has moved bytes; see tx_quantum.h */
-    struct iw_cork cork;
-    struct iw_looked looked;
-    uint64_t unflushed;   /* weight of what was posted since the last transmission */
-    uint32_t passes;      /* of the CQs, when something was posted or transmitted last */
-    struct iw_sent sent;  /* and not completed yet */
-    atomic_bool heard;    /* bytes came in since something was posted; a hint */
-    bool tx_blocked;      /* TCP is full */
-    bool watched;         /* the CM looks whether TCP gets answers */
-    uint8_t retries;      /* left to pollers while it is; 0: EPOLLOUT is asked for */
-    bool rx_paused;       /* the socket is not read: only its end is of interest */
-    bool rx_takes_in;     /* paused, and yet it is read */
-    bool rx_ended;        /* the peer's FIN is read, and done with */
-    bool fin_known;       /* the peer's FIN came in, maybe behind unread bytes; changed under
-                             rx_lock and sq_lock */
-    bool tx_hold;         /* responder before the first FPDU: nothing may be sent */
-    uint8_t rtr;          /* MPA_RTR_* to send before anything else */
-    uint16_t sent_beyond; /* bit 1 << opcode for each beyond RFC 5040 that was sent */
-    bool term_queued;     /* the Terminate goes next, then nothing */
-    uint8_t term_len;
-    uint8_t term[TERMINATE_MAX];
-    struct iw_grace grace;       /* of the local work request at sq.cut, if that is done */
-    struct iw_dirty dirty;       /* posted and not transmitted */
-    _Atomic uint64_t polled;     /* iw_now() of the last dirty run on behalf of an own CQ; a hint */
-    _Atomic uintptr_t polled_by; /* the thread that made it */
+    struct iw_qp_tx tx;
+    struct iw_qp_end end;
+    struct iw_qp_rx rx;
+    struct iw_qp_hints hints;
+    struct iw_sent sent; /* between the halves: given to TCP and not completed yet */
 
-    /* state, under sq_lock */
-    enum ibv_qp_state state;
+    /* under tx.lock */
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */
     struct ibv_qp_attr attr; /* what modify_qp set */
-    enum iwc_close_state close;
-    bool linked;         /* a stream is attached and not released yet */
+    struct iw_cm *cm;        /* gets the news; its reference is the CM's business */
+    const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
+
+    /* changed under rx.lock and tx.lock, so that either is enough to read it */
+    struct iwc_stream *stream;
     bool same_host, ext; /* what is known of the peer */
     bool was_linked;     /* a QP connects once in a life */
-    struct iwc_stream *stream;
-    struct iw_source *source;
-    struct iw_cm *cm;                        /* gets the news; its reference is the CM's business */
-    const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
-    bool untold;                             /* which is on its way: nothing is flushed before */
-    enum iw_err error;                       /* the first cause; IW_OK while all is well */
-    bool flushed;                            /* everything that was posted has been completed */
-    bool forgets;                            /* is being reset: what is left does not complete */
-    uint32_t life;               /* how often it was reset; changed under rx_lock and sq_lock */
-    atomic_bool over;            /* error is set: what still comes in is dropped */
-    atomic_bool explained;       /* explanation is written, by whoever was first */
-    enum iw_err explained_error; /* that it is about */
-    char explanation[256];       /* English: keys, ranges, rights; what a peer's Terminate said */
-
-    struct lock rx_lock;
-    struct iwc_rx rx;
-    uint8_t *staging;    /* from the pool, only while it holds a partial FPDU */
-    uint32_t staged;     /* bytes in it not used yet */
-    uint32_t staged_at;  /* offset of the first */
-    struct iw_recv recv; /* the Send in progress */
-    struct iw_held *held_head, *held_tail;
-    size_t held_bytes;
-    struct iw_stall stall;
-    uint32_t writing;      /* bytes so far of the Write that comes in */
-    uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
-    uint32_t peer_qpn;     /* responder: that an anywarp told with its RTR, 0: none */
-    uint8_t recv_status;   /* of the receive at fault, 0 if it is not */
-    atomic_bool starved;   /* Sends wait for a posted receive */
-    bool paused;           /* and the socket is not read: the bound is reached */
-    atomic_uint awaits;    /* times that receives were awaited anew, with fin_known */
-    bool fin_seen;         /* the peer's FIN is read, and waits behind held Sends */
-    bool silent;           /* no FPDU came in yet, and the CM wants to know of the first; changed
-                              under rx_lock and sq_lock */
-    bool rtr_first;        /* the first FPDU is one of connection set-up; of a link */
-    bool work;             /* reception made something ready to complete or send */
-    struct iw_wakes wakes; /* of this stretch with rx_lock */
+    bool silent;         /* no FPDU came in yet, and the CM wants to know of the first */
+    bool fin_known;      /* the peer's FIN came in, maybe behind unread bytes */
+    uint32_t life;       /* how often it was reset */
 
     struct lock build_lock;     /* of the extended view, while work requests are being built */
     struct iw_builder *builder; /* verbs/qp_ex.c; NULL: the QP has no such view */
 
-    _Atomic(struct iw_counters *) counters; /* NULL: none; set under sq_lock, once */
+    _Atomic(struct iw_counters *) counters; /* NULL: none; set under tx.lock, once */
 
     atomic_uint pins;           /* threads that came through the CM, or look; destroy waits */
     unsigned async_events_read; /* by the program; under the context's lock */
@@ -386,12 +406,17 @@ int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops);
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
+enum iw_post {
+    IW_POST_EACH,  /* those before a bad one stay posted */
+    IW_POST_ALL,   /* all or none */
+    IW_POST_BIND_1 /* as EACH, but windows of type 1 are bound */
+};
+
 /** @return 0; EINVAL (state, opcode, flags, SGEs, window), EPERM (bind: domains), ENOMEM (full),
  * EOPNOTSUPP; *bad_wr is set then
  */
-int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-/** The same for the whole list, of which nothing is posted after an error. */
-int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr);
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+                 enum iw_post how);
 /** Binds a window of type 1 and gives @p mw its new rkey. @return as iw_post_send(), EPERM */
 int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind);
 /** @return 0; EINVAL (state, SGEs, a QP with an SRQ), ENOMEM (full); *bad_wr is set then */

@@ -18,106 +18,117 @@
 
 void iw_qp_forget_locked(struct iw_qp *qp)
 {
-    struct iw_sq *sq = &qp->sq;
-    assert_held(&qp->rx_lock);
-    assert_held(&qp->sq_lock);
-    iw_grace_drop(&qp->grace);
+    struct iw_sq *sq = &qp->tx.sq;
+    assert_held(&qp->rx.lock);
+    assert_held(&qp->tx.lock);
+    iw_grace_drop(&qp->tx.grace);
     sq->head = sq->cut = sq->tail;
     iw_held_drop(qp);
-    atomic_store(&qp->starved, false);
-    if (qp->recv.taken)
+    atomic_store(&qp->rx.starved, false);
+    if (qp->rx.recv.taken)
         iw_slots_release(qp->rq->slots, 1);
-    qp->recv.taken = false;
+    qp->rx.recv.taken = false;
     iw_rq_clear(&qp->own_rq);
 }
 
 void iw_qp_reset_begin_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
-    qp->forgets = true;
+    assert_held(&qp->tx.lock);
+    qp->end.forgets = true;
     iw_qp_explain(qp, IW_ERR_RDMAP_LOCAL, "to be reset");
     iw_qp_fail_locked(qp, IW_ERR_RDMAP_LOCAL, NULL, 0, w);
     if (qp->silent) /* a responder may close without having been spoken to */
-        qp->tx_hold = false;
+        qp->tx.hold = false;
     iw_qp_transmit_locked(qp, w);
 }
 
-static void renew_sending_locked(struct iw_qp *qp)
+static void renew_sending_locked(struct iw_qp_tx *tx)
 {
-    assert_held(&qp->sq_lock);
-    free(qp->orq);
-    free(qp->irq);
-    qp->orq = NULL;
-    qp->irq = NULL;
-    qp->ord = qp->ird = (struct iw_depth){0};
-    qp->irq_cut = 0;
-    qp->irq_turn = false;
-    qp->sq.drain = 0;
-    qp->sq.tell_drained = false;
-    qp->tx = (struct iwc_tx){0};
-    qp->mss_check = qp->alone_from = 0;
-    qp->cork = (struct iw_cork){0};
-    qp->looked.pos = 0;
-    qp->looked.passes = 0;
-    atomic_store(&qp->looked.heard, false);
-    qp->unflushed = 0;
-    atomic_store(&qp->heard, false);
-    qp->tx_blocked = qp->tx_hold = qp->term_queued = qp->watched = false;
-    qp->retries = qp->rtr = qp->term_len = 0;
-    qp->sent_beyond = 0;
-    iw_grace_init(&qp->grace);
+    assert_held(&tx->lock);
+    free(tx->orq);
+    free(tx->irq);
+    tx->orq = NULL;
+    tx->irq = NULL;
+    tx->ord = tx->ird = (struct iw_depth){0};
+    tx->irq_cut = 0;
+    tx->irq_turn = false;
+    tx->sq.drain = 0;
+    tx->sq.tell_drained = false;
+    tx->half = (struct iwc_tx){0};
+    tx->mss_check = tx->alone_from = 0;
+    tx->cork = (struct iw_cork){0};
+    tx->looked = (struct iw_looked){0};
+    tx->unflushed = 0;
+    tx->blocked = tx->hold = tx->watched = false;
+    tx->rx_paused = tx->rx_takes_in = tx->rx_ended = false;
+    tx->retries = tx->rtr = 0;
+    tx->sent_beyond = 0;
+    iw_grace_init(&tx->grace);
 }
 
-static void renew_receiving_locked(struct iw_qp *qp)
+static void renew_receiving_locked(struct iw_qp_rx *rx)
 {
-    assert_held(&qp->rx_lock);
-    qp->rx = (struct iwc_rx){0};
-    qp->staged = qp->staged_at = 0;
-    qp->writing = qp->written = 0;
-    qp->recv = (struct iw_recv){0};
-    qp->recv_status = 0;
-    qp->paused = qp->fin_seen = qp->silent = qp->rtr_first = qp->work = false;
-    qp->rx_paused = qp->rx_takes_in = qp->rx_ended = qp->fin_known = false;
-    qp->stall = (struct iw_stall){0};
-    qp->peer_qpn = 0;
-    atomic_store(&qp->awaits, 0);
-    lock_get(&qp->own_rq.lock);
-    qp->own_rq.flushing = false;
-    lock_put(&qp->own_rq.lock);
-    iw_rq_clear(&qp->own_rq);
+    assert_held(&rx->lock);
+    rx->half = (struct iwc_rx){0};
+    rx->staged = rx->staged_at = 0;
+    rx->writing = rx->written = 0;
+    rx->recv = (struct iw_recv){0};
+    rx->recv_status = 0;
+    rx->paused = rx->fin_seen = rx->rtr_first = rx->work = false;
+    rx->stall = (struct iw_stall){0};
+    rx->peer_qpn = 0;
+    atomic_store(&rx->awaits, 0);
+}
+
+static void renew_queue(struct iw_rq *rq)
+{
+    lock_get(&rq->lock);
+    rq->flushing = false;
+    lock_put(&rq->lock);
+    iw_rq_clear(rq);
+}
+
+static void renew_end(struct iw_qp_end *end)
+{
+    end->close = IWC_CLOSE_OPEN;
+    end->term_queued = false;
+    end->term_len = 0;
+    end->untold = end->flushed = end->forgets = false;
+    end->explained_error = IW_OK;
+    memset(end->explanation, 0, sizeof(end->explanation));
+    atomic_store(&end->explained, false);
+    atomic_store(&end->over, false);
+    end->error = IW_OK;
 }
 
 static void renew_state_locked(struct iw_qp *qp)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     iw_qp_set_state_locked(qp, IBV_QPS_RESET);
     qp->access = 0;
     qp->attr = (struct ibv_qp_attr){0};
-    qp->close = IWC_CLOSE_OPEN;
-    qp->same_host = qp->ext = qp->was_linked = false;
-    qp->untold = qp->flushed = qp->forgets = false;
-    qp->explained_error = IW_OK;
-    memset(qp->explanation, 0, sizeof(qp->explanation));
-    atomic_store(&qp->explained, false);
-    atomic_store(&qp->over, false);
+    qp->same_host = qp->ext = qp->was_linked = qp->silent = qp->fin_known = false;
+    atomic_store(&qp->hints.heard, false);
+    atomic_store(&qp->hints.looked_heard, false);
     iw_stats_set(&qp->stats->error, 0);
     qp->life++;
-    qp->error = IW_OK;
+    renew_end(&qp->end);
 }
 
 void iw_qp_reset_end(struct iw_qp *qp)
 {
-    iw_qp_leave(qp);
-    iw_dirty_wait(&qp->dirty);
+    iw_qp_leave_owner(qp);
+    iw_dirty_wait(&qp->tx.dirty);
     iw_mw_leave(&qp->accessor);
-    lock_get(&qp->rx_lock);
-    lock_get(&qp->sq_lock);
-    if (qp->forgets) { /* else another thread has done it all */
-        renew_sending_locked(qp);
-        renew_receiving_locked(qp);
+    lock_get(&qp->rx.lock);
+    lock_get(&qp->tx.lock);
+    if (qp->end.forgets) { /* else another thread has done it all */
+        renew_sending_locked(&qp->tx);
+        renew_receiving_locked(&qp->rx);
+        renew_queue(&qp->own_rq);
         renew_state_locked(qp);
     }
-    lock_put(&qp->sq_lock);
-    lock_put(&qp->rx_lock);
+    lock_put(&qp->tx.lock);
+    lock_put(&qp->rx.lock);
     iw_cqs_check(qp);
 }

@@ -12,10 +12,10 @@
 #include "qp/qp.h"
 
 /** Ends the connection with a Terminate. iw_qp_settle() and then iw_qp_reset_end() are due.
- * sq_lock. */
+ * tx.lock. */
 void iw_qp_reset_begin_locked(struct iw_qp *qp, struct iw_wakes *w);
 
-/** The flush of a QP that is being reset. rx_lock and sq_lock. */
+/** The flush of a QP that is being reset. rx.lock and tx.lock. */
 void iw_qp_forget_locked(struct iw_qp *qp);
 
 /**

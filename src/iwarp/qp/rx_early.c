@@ -21,25 +21,25 @@ struct iw_held {
     uint8_t bytes[];
 };
 
-bool iw_held_any(const struct iw_qp *qp)
+bool iw_held_any(const struct iw_qp_rx *rx)
 {
-    return qp->held_head != NULL;
+    return rx->held_head != NULL;
 }
 
 static bool within_bound(struct iw_qp *qp, size_t more)
 {
-    lock_get(&qp->sq_lock);
-    bool requesting = qp->ord.head != qp->ord.tail;
-    lock_put(&qp->sq_lock);
-    return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->held_bytes, more);
+    lock_get(&qp->tx.lock);
+    bool requesting = qp->tx.ord.head != qp->tx.ord.tail;
+    lock_put(&qp->tx.lock);
+    return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->rx.held_bytes, more);
 }
 
 /** A copy of the segment, as the last one. @return whether bound and memory allow it */
 static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
 {
     size_t size = sizeof(struct iw_held) + seg->hdr_len + seg->len;
-    assert_held(&qp->rx_lock);
-    atomic_store(&qp->starved, true);
+    assert_held(&qp->rx.lock);
+    atomic_store(&qp->rx.starved, true);
     struct iw_held *h = within_bound(qp, size) ? calloc(1, size) : NULL;
     if (!h)
         return false;
@@ -50,18 +50,18 @@ static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
     h->seg.payload = h->bytes + seg->hdr_len;
     if (seg->len)
         memcpy(h->bytes + seg->hdr_len, seg->payload, seg->len);
-    if (qp->held_tail)
-        qp->held_tail->next = h;
+    if (qp->rx.held_tail)
+        qp->rx.held_tail->next = h;
     else
-        qp->held_head = h;
-    qp->held_tail = h;
-    qp->held_bytes += size;
+        qp->rx.held_head = h;
+    qp->rx.held_tail = h;
+    qp->rx.held_bytes += size;
     return true;
 }
 
 int iw_held_add(struct iw_qp *qp, uint32_t written)
 {
-    return add(qp, qp->rx.seg, written) ? iw_held_replay(qp) : IWC_HOLD;
+    return add(qp, qp->rx.half.seg, written) ? iw_held_replay(qp) : IWC_HOLD;
 }
 
 static int offer_immediate(struct iw_qp *qp, const struct iw_held *h)
@@ -93,45 +93,45 @@ static int offer(struct iw_qp *qp, const struct iw_held *h)
 
 static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg)
 {
-    lock_get(&qp->sq_lock);
-    iw_qp_fail_locked(qp, err, seg, seg->hdr_len + seg->len, &qp->wakes);
-    lock_put(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
+    iw_qp_fail_locked(qp, err, seg, seg->hdr_len + seg->len, &qp->rx.wakes);
+    lock_put(&qp->tx.lock);
 }
 
-static void pop(struct iw_qp *qp)
+static void pop(struct iw_qp_rx *rx)
 {
-    struct iw_held *h = qp->held_head;
-    qp->held_head = h->next;
+    struct iw_held *h = rx->held_head;
+    rx->held_head = h->next;
     if (!h->next)
-        qp->held_tail = NULL;
-    qp->held_bytes -= h->size;
+        rx->held_tail = NULL;
+    rx->held_bytes -= h->size;
     free(h);
 }
 
 int iw_held_replay(struct iw_qp *qp)
 {
-    assert_held(&qp->rx_lock);
-    while (qp->held_head) {
-        int r = offer(qp, qp->held_head);
+    assert_held(&qp->rx.lock);
+    while (qp->rx.held_head) {
+        int r = offer(qp, qp->rx.held_head);
         if (r == IWC_HOLD && iw_rq_wait(qp))
             continue;
         if (r == IWC_HOLD)
             return IW_OK;
         if (r)
-            fail(qp, r, &qp->held_head->seg);
-        pop(qp);
+            fail(qp, r, &qp->rx.held_head->seg);
+        pop(&qp->rx);
         if (r)
             return r;
     }
-    if (!qp->paused)
-        atomic_store(&qp->starved, false);
+    if (!qp->rx.paused)
+        atomic_store(&qp->rx.starved, false);
     return IW_OK;
 }
 
 void iw_held_drop(struct iw_qp *qp)
 {
-    while (qp->held_head)
-        pop(qp);
-    iw_stall_drop(qp);
+    while (qp->rx.held_head)
+        pop(&qp->rx);
+    iw_stall_drop(&qp->rx);
     iw_rq_leave(qp);
 }

@@ -3,7 +3,7 @@
  * Early messages. A Send or Immediate that finds no posted receive is held: its segments are copied
  * and kept in order, up to a bound, and so are the read and atomic requests behind it, which must
  * not overtake it (RFC 5040 section 5.5 rule 12). Writes and responses pass. At the bound the
- * socket is no longer read, and TCP holds the peer; see rx_stall.h for the rest. rx_lock
+ * socket is no longer read, and TCP holds the peer; see rx_stall.h for the rest. rx.lock
  * throughout.
  */
 #ifndef ANYWARP_QP_RX_EARLY_H
@@ -12,7 +12,7 @@
 #include "qp/rx_place.h"
 
 /** Whether something is held, so that later messages must queue behind it. */
-bool iw_held_any(const struct iw_qp *qp);
+bool iw_held_any(const struct iw_qp_rx *rx);
 
 /**
  * Holds the segment that reception is at, then offers what is held again, as a receive may have

@@ -7,6 +7,7 @@
 #include "qp/rx_early.h"
 #include "qp/rx_scatter.h"
 #include "qp/rx_stream.h"
+#include "qp/section.h"
 #include "wire/opcode.h"
 #include "wire/range.h"
 
@@ -17,10 +18,10 @@
 static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, struct iw_wakes *w)
 {
     struct iw_cqe cqe = {.wc = *wc, .solicited = solicited};
-    cqe.wc.wr_id = qp->recv.wr_id;
+    cqe.wc.wr_id = qp->rx.recv.wr_id;
     cqe.wc.qp_num = qp->pub.qp_num;
     cqe.slots = qp->rq->slots; /* held since the receive was taken */
-    qp->recv.taken = false;
+    qp->rx.recv.taken = false;
     iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_RECV, wc->status, wc->byte_len);
     iw_cq_add(qp->recv_cq, &cqe, &w->cqs);
 }
@@ -34,11 +35,11 @@ static void complete_send(struct iw_qp *qp, const struct ddp_seg *seg, uint64_t 
         wc.invalidated_rkey = seg->inval_stag;
     } else if (seg->opcode == RDMAP_SEND_IMM) {
         wc.wc_flags = IBV_WC_WITH_IMM;
-        wc.imm_data = qp->recv.imm;
-        solicited = qp->recv.solicited;
+        wc.imm_data = qp->rx.recv.imm;
+        solicited = qp->rx.recv.solicited;
     }
     iw_sent_before(&qp->sent);
-    complete(qp, &wc, solicited, &qp->wakes);
+    complete(qp, &wc, solicited, &qp->rx.wakes);
 }
 
 /** The data of a segment: a Send with immediate begins with a header of its own. */
@@ -51,8 +52,8 @@ static void data_of(struct iw_qp *qp, const struct ddp_seg *seg, const uint8_t *
     if (seg->opcode != RDMAP_SEND_IMM)
         return;
     if (seg->mo == 0) {
-        memcpy(&qp->recv.imm, seg->payload, sizeof(qp->recv.imm));
-        qp->recv.solicited = seg->payload[4] & 1;
+        memcpy(&qp->rx.recv.imm, seg->payload, sizeof(qp->rx.recv.imm));
+        qp->rx.recv.solicited = seg->payload[4] & 1;
         *p += RDMAP_SEND_IMM_HDR;
         *len -= RDMAP_SEND_IMM_HDR;
     } else {
@@ -62,9 +63,9 @@ static void data_of(struct iw_qp *qp, const struct ddp_seg *seg, const uint8_t *
 
 static enum iw_err invalidate(struct iw_qp *qp, const struct ddp_seg *seg)
 {
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     enum iw_err err = iw_region_invalidate_by_peer(&qp->accessor, seg->inval_stag);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     if (err)
         iw_qp_explain(qp, err, "%s, key 0x%08" PRIx32, rdmap_ops[seg->opcode].name,
                       seg->inval_stag);
@@ -78,23 +79,23 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     uint64_t at;
     enum iw_err err = IW_OK;
 
-    assert_held(&qp->rx_lock);
-    if (!qp->recv.taken && !iw_rq_pop(qp, &qp->wakes))
+    assert_held(&qp->rx.lock);
+    if (!qp->rx.recv.taken && !iw_rq_pop(qp, &qp->rx.wakes))
         return IWC_HOLD;
     data_of(qp, seg, &p, &len, &at);
-    uint64_t room = iw_sge_bytes(qp->recv.sge, qp->recv.nsge);
+    uint64_t room = iw_sge_bytes(qp->rx.recv.sge, qp->rx.recv.nsge);
     if (!range_fits(room, at, len)) {
         err = IW_ERR_UNTAGGED_TOO_LONG;
         iw_qp_explain(qp, err, "%s of %s%" PRIu64 " bytes, receive of %" PRIu64,
                       rdmap_ops[seg->opcode].name, seg->last ? "" : "more than ", at + len, room);
     }
     if (!err)
-        err = iw_scatter(qp, IW_USE_RECEIVE, qp->recv.sge, qp->recv.nsge, at, p, len);
+        err = iw_scatter(qp, IW_USE_RECEIVE, qp->rx.recv.sge, qp->rx.recv.nsge, at, p, len);
     if (!err && seg->last && rdmap_ops[seg->opcode].invalidate) {
         err = invalidate(qp, seg);
     }
     if (err) {
-        qp->recv_status = (uint8_t)iw_err_info(err)->status;
+        qp->rx.recv_status = (uint8_t)iw_err_info(err)->status;
         return err;
     }
     if (seg->last)
@@ -110,17 +111,17 @@ int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
         .byte_len = imm->written,
         .imm_data = imm->data,
     };
-    assert_held(&qp->rx_lock);
-    if (!iw_rq_pop(qp, &qp->wakes))
+    assert_held(&qp->rx.lock);
+    if (!iw_rq_pop(qp, &qp->rx.wakes))
         return IWC_HOLD;
     iw_sent_before(&qp->sent);
-    complete(qp, &wc, imm->solicited, &qp->wakes);
+    complete(qp, &wc, imm->solicited, &qp->rx.wakes);
     return IW_OK;
 }
 
 void iw_recv_resume(struct iw_qp *qp)
 {
-    lock_get(&qp->rx_lock);
+    lock_get(&qp->rx.lock);
     iw_rx_resume(qp);
     iw_rx_leave(qp);
 }
@@ -128,13 +129,13 @@ void iw_recv_resume(struct iw_qp *qp)
 void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct ibv_wc wc = {
-        .opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = qp->error};
+        .opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = qp->end.error};
     iw_held_drop(qp);
-    atomic_store(&qp->starved, false);
-    if (qp->recv.taken) {
+    atomic_store(&qp->rx.starved, false);
+    if (qp->rx.recv.taken) {
         struct ibv_wc own = wc;
-        if (qp->recv_status)
-            own.status = qp->recv_status;
+        if (qp->rx.recv_status)
+            own.status = qp->rx.recv_status;
         complete(qp, &own, false, w);
     }
     if (qp->rq->srq) {
@@ -151,11 +152,10 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
 
 static void flush_late(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->rx_lock);
+    struct iw_wakes w;
+    iw_qp_enter_rx(qp, &w);
     iw_recv_flush(qp, &w);
-    lock_put(&qp->rx_lock);
-    iw_wakes_fire(&w);
+    iw_qp_leave_rx(qp, &w);
 }
 
 int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -173,7 +173,7 @@ int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
         *bad_wr = wr;
     if (flush)
         flush_late(qp);
-    else if (atomic_load(&qp->starved))
+    else if (atomic_load(&qp->rx.starved))
         iw_recv_resume(qp);
     return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends and Immediates into receives. rx_lock unless said otherwise. */
+/* Sends and Immediates into receives. rx.lock unless said otherwise. */
 #ifndef ANYWARP_QP_RX_PLACE_H
 #define ANYWARP_QP_RX_PLACE_H
 

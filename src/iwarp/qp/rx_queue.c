@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct lock_class locks = LOCK_CLASS(locks);
+static struct lock_class locks = LOCK_CLASS(locks, LOCK_RQ);
 
 void iw_rq_fork(enum fork_step step)
 {
@@ -14,9 +14,7 @@ void iw_rq_fork(enum fork_step step)
 
 int iw_rq_init(struct iw_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
-    uint32_t size = 1;
-    while (size < max_wr)
-        size *= 2;
+    uint32_t size = iw_ring_places(max_wr);
     *rq = (struct iw_rq){.max_wr = max_wr, .max_sge = max_sge, .mask = size - 1};
     lock_init_in(&rq->lock, &locks);
     list_init(&rq->waiting);
@@ -70,7 +68,7 @@ static bool is_next_locked(const struct iw_rq *rq, const struct iw_qp *qp)
 bool iw_rq_pop(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct iw_rq *rq = qp->rq;
-    struct iw_recv *out = &qp->recv;
+    struct iw_recv *out = &qp->rx.recv;
     lock_get(&rq->lock);
     bool any = is_next_locked(rq, qp);
     if (any) {

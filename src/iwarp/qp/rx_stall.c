@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/rx_stall.h"
 
+#include "qp/end.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +23,8 @@ static atomic_size_t all;
 
 void iw_stall_paused(struct iw_qp *qp)
 {
-    struct iw_stall *s = &qp->stall;
-    assert_held(&qp->rx_lock);
+    struct iw_stall *s = &qp->rx.stall;
+    assert_held(&qp->rx.lock);
     if (!s->since) {
         s->since = iw_now();
         s->takes_in = false;
@@ -30,20 +32,18 @@ void iw_stall_paused(struct iw_qp *qp)
     if (s->timed || s->takes_in)
         return;
     s->timed = true;
-    qp->wakes.qp = qp;
-    qp->wakes.cm |= IW_QP_NEWS_STALLS;
-    qp->wakes.life = qp->life;
+    iw_qp_note_news(qp, IW_QP_NEWS_STALLS, &qp->rx.wakes);
 }
 
 bool iw_stall_due(struct iw_qp *qp)
 {
-    struct iw_stall *s = &qp->stall;
-    assert_held(&qp->rx_lock);
+    struct iw_stall *s = &qp->rx.stall;
+    assert_held(&qp->rx.lock);
     s->timed = false;
     if (!s->since || qp->fin_known)
         return false;
     s->takes_in = iw_now() - s->since >= IW_STALL_MS * 1000000ull / 2; /* of an older timer */
-    if (!s->takes_in && qp->paused)
+    if (!s->takes_in && qp->rx.paused)
         iw_stall_paused(qp);
     return s->takes_in;
 }
@@ -86,9 +86,9 @@ static void free_first(struct iw_stall *s)
 
 ssize_t iw_stall_take_in(struct iw_qp *qp)
 {
-    struct iw_stall *s = &qp->stall;
+    struct iw_stall *s = &qp->rx.stall;
     ssize_t n = 0;
-    assert_held(&qp->rx_lock);
+    assert_held(&qp->rx.lock);
     for (int i = 0; i < BLOCKS_A_PASS; i++) {
         struct iw_stall_block *b = room(s);
         if (!b)
@@ -104,11 +104,11 @@ ssize_t iw_stall_take_in(struct iw_qp *qp)
     return n;
 }
 
-uint32_t iw_stall_give(struct iw_qp *qp, uint8_t *p, uint32_t space)
+uint32_t iw_stall_give(struct iw_qp_rx *rx, uint8_t *p, uint32_t space)
 {
-    struct iw_stall *s = &qp->stall;
+    struct iw_stall *s = &rx->stall;
     uint32_t given = 0;
-    assert_held(&qp->rx_lock);
+    assert_held(&rx->lock);
     while (s->head && given < space) {
         struct iw_stall_block *b = s->head;
         uint32_t n = b->to - b->from < space - given ? b->to - b->from : space - given;
@@ -122,9 +122,9 @@ uint32_t iw_stall_give(struct iw_qp *qp, uint8_t *p, uint32_t space)
     return given;
 }
 
-void iw_stall_drop(struct iw_qp *qp)
+void iw_stall_drop(struct iw_qp_rx *rx)
 {
-    while (qp->stall.head)
-        free_first(&qp->stall);
-    qp->stall.bytes = 0;
+    while (rx->stall.head)
+        free_first(&rx->stall);
+    rx->stall.bytes = 0;
 }

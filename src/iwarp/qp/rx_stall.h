@@ -5,7 +5,7 @@
  * of a process that died while its data waited. So what stands in the socket of a connection that
  * has stalled for IW_STALL_MS is taken in as it comes, up to a bound a connection and one a
  * process, until the end behind it is met. Reception goes on with that before it reads the socket
- * again. rx_lock throughout.
+ * again. rx.lock throughout.
  *
  * A stall begins when reception pauses, and is over when a read finds the socket empty: so one that
  * receives now and then, and never keeps up, stalls, too.
@@ -30,9 +30,9 @@ bool iw_stall_due(struct iw_qp *qp);
 ssize_t iw_stall_take_in(struct iw_qp *qp);
 
 /** Gives back the next bytes, in order. @return how many, at most @p room */
-uint32_t iw_stall_give(struct iw_qp *qp, uint8_t *p, uint32_t room);
+uint32_t iw_stall_give(struct iw_qp_rx *rx, uint8_t *p, uint32_t room);
 
 /** Forgets what was taken in. */
-void iw_stall_drop(struct iw_qp *qp);
+void iw_stall_drop(struct iw_qp_rx *rx);
 
 #endif

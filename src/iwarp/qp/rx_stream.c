@@ -14,6 +14,7 @@
 #include "qp/rx_place.h"
 #include "qp/rx_scatter.h"
 #include "qp/rx_stall.h"
+#include "qp/section.h"
 #include "qp/tx_answers.h"
 #include "qp/tx_cut.h"
 #include "qp/tx_quantum.h"
@@ -34,9 +35,9 @@
 /** The RTR of an anywarp, see tx_cut.c. */
 static void note_peer(struct iw_qp *qp, const struct ddp_seg *seg)
 {
-    if (qp->ext && qp->silent && !qp->rx.fpdus && seg->stag == IW_RTR_STAG &&
+    if (qp->ext && qp->silent && !qp->rx.half.fpdus && seg->stag == IW_RTR_STAG &&
         seg->to <= MPA_QPN_MAX)
-        qp->peer_qpn = (uint32_t)seg->to;
+        qp->rx.peer_qpn = (uint32_t)seg->to;
 }
 
 static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
@@ -63,13 +64,13 @@ static int on_write(void *up, const struct ddp_seg *seg)
     iw_copy_end();
     if (err)
         return err;
-    qp->writing += seg->len;
+    qp->rx.writing += seg->len;
     if (seg->last) {
-        if (!qp->rtr_first || qp->rx.fpdus)
+        if (!qp->rx.rtr_first || qp->rx.half.fpdus)
             iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE, false,
-                       qp->writing);
-        qp->written = qp->writing;
-        qp->writing = 0;
+                       qp->rx.writing);
+        qp->rx.written = qp->rx.writing;
+        qp->rx.writing = 0;
     }
     return IW_OK;
 }
@@ -79,34 +80,34 @@ static int on_write(void *up, const struct ddp_seg *seg)
 static int on_send(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
-    qp->written = 0;
-    int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_place(qp, seg);
+    qp->rx.written = 0;
+    int r = iw_held_any(&qp->rx) ? IWC_HOLD : iw_recv_place(qp, seg);
     return r == IWC_HOLD ? iw_held_add(qp, 0) : r;
 }
 
 static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
 {
     struct iw_qp *qp = up;
-    struct iw_immediate imm = {.solicited = solicited, .written = qp->written};
+    struct iw_immediate imm = {.solicited = solicited, .written = qp->rx.written};
     memcpy(&imm.data, data, sizeof(imm.data));
-    int r = iw_held_any(qp) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
+    int r = iw_held_any(&qp->rx) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
     if (r == IWC_HOLD)
         r = iw_held_add(qp, imm.written);
     if (r != IWC_HOLD)
-        qp->written = 0;
+        qp->rx.written = 0;
     return r;
 }
 
 static int on_read_request(void *up, const struct rdmap_read_request *r)
 {
     struct iw_qp *qp = up;
-    return iw_held_any(qp) ? iw_held_add(qp, 0) : iw_answer_read(qp, r);
+    return iw_held_any(&qp->rx) ? iw_held_add(qp, 0) : iw_answer_read(qp, r);
 }
 
 static int on_atomic_request(void *up, const struct rdmap_atomic_request *r)
 {
     struct iw_qp *qp = up;
-    return iw_held_any(qp) ? iw_held_add(qp, 0) : iw_answer_atomic(qp, r);
+    return iw_held_any(&qp->rx) ? iw_held_add(qp, 0) : iw_answer_atomic(qp, r);
 }
 
 static void on_terminate(void *up, const struct terminate *t)
@@ -127,64 +128,62 @@ const struct iwc_upcalls iw_qp_upcalls = {
 
 /* ---- staging ---- */
 
-static bool staging_take(struct iw_qp *qp)
+static bool staging_take(struct iw_qp_rx *rx)
 {
-    if (!qp->staging) {
-        qp->staging = iw_pool_get(IW_POOL_STAGING);
-        qp->staged = qp->staged_at = 0;
+    if (!rx->staging) {
+        rx->staging = iw_pool_get(IW_POOL_STAGING);
+        rx->staged = rx->staged_at = 0;
     }
-    if (!qp->staging)
+    if (!rx->staging)
         return false;
-    if (qp->staged == 0)
-        qp->staged_at = 0;
-    if (IW_STAGING_BYTES - qp->staged_at - qp->staged < ROOM_MIN) {
-        memmove(qp->staging, qp->staging + qp->staged_at, qp->staged);
-        qp->staged_at = 0;
+    if (rx->staged == 0)
+        rx->staged_at = 0;
+    if (IW_STAGING_BYTES - rx->staged_at - rx->staged < ROOM_MIN) {
+        memmove(rx->staging, rx->staging + rx->staged_at, rx->staged);
+        rx->staged_at = 0;
     }
     return true;
 }
 
-static void staging_release(struct iw_qp *qp)
+static void staging_release(struct iw_qp_rx *rx)
 {
-    if (qp->staged || !qp->staging)
+    if (rx->staged || !rx->staging)
         return;
-    iw_pool_put(IW_POOL_STAGING, qp->staging);
-    qp->staging = NULL;
+    iw_pool_put(IW_POOL_STAGING, rx->staging);
+    rx->staging = NULL;
 }
 
 static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg, uint32_t ulpdu_len)
 {
-    lock_get(&qp->sq_lock);
-    iw_qp_fail_locked(qp, err, seg, ulpdu_len, &qp->wakes);
-    lock_put(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
+    iw_qp_fail_locked(qp, err, seg, ulpdu_len, &qp->rx.wakes);
+    lock_put(&qp->tx.lock);
 }
 
 /** The peer's FIN came in: what is in front of it waits for receives, for a time. */
 static void await_receives(struct iw_qp *qp)
 {
-    atomic_fetch_add(&qp->awaits, 1);
-    qp->wakes.qp = qp;
-    qp->wakes.cm |= IW_QP_NEWS_FIN_HELD;
-    qp->wakes.life = qp->life;
-    lock_get(&qp->sq_lock);
+    atomic_fetch_add(&qp->rx.awaits, 1);
+    iw_qp_note_news(qp, IW_QP_NEWS_FIN_HELD, &qp->rx.wakes);
+    lock_get(&qp->tx.lock);
     qp->fin_known = true;
-    qp->rx_takes_in = false;
+    qp->tx.rx_takes_in = false;
     iw_qp_want_locked(qp);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
 }
 
 static void pause_reading(struct iw_qp *qp, bool paused)
 {
-    if (qp->paused == paused)
+    if (qp->rx.paused == paused)
         return;
-    qp->paused = paused;
+    qp->rx.paused = paused;
     if (paused)
         iw_stall_paused(qp);
-    lock_get(&qp->sq_lock);
-    qp->rx_paused = paused;
-    qp->rx_takes_in = paused && qp->stall.takes_in && !qp->fin_known;
+    lock_get(&qp->tx.lock);
+    qp->tx.rx_paused = paused;
+    qp->tx.rx_takes_in = paused && qp->rx.stall.takes_in && !qp->fin_known;
     iw_qp_want_locked(qp);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     if (paused && qp->fin_known)
         await_receives(qp); /* until now receives came in time */
 }
@@ -192,9 +191,20 @@ static void pause_reading(struct iw_qp *qp, bool paused)
 /** The facts about what the peer sent, unless an upcall has noted better ones. */
 static void explain_segment(struct iw_qp *qp, enum iw_err err)
 {
-    char text[sizeof(qp->explanation)];
-    iwc_rx_describe(&qp->rx, err, text, sizeof(text));
+    char text[sizeof(qp->end.explanation)];
+    iwc_rx_describe(&qp->rx.half, err, text, sizeof(text));
     iw_qp_explain(qp, err, "%s", text);
+}
+
+/** The first FPDU came in: a responder may send. */
+static void heard_first(struct iw_qp *qp)
+{
+    iw_qp_note_news(qp, IW_QP_NEWS_READY, &qp->rx.wakes);
+    lock_get(&qp->tx.lock);
+    qp->silent = false;
+    qp->tx.hold = false;
+    lock_put(&qp->tx.lock);
+    qp->rx.work = true;
 }
 
 /** Uses the whole FPDUs in staging. @return whether one of them waits for a receive */
@@ -202,54 +212,46 @@ static bool use(struct iw_qp *qp)
 {
     size_t used;
     enum iw_err err;
-    if (!qp->staged) {
+    if (!qp->rx.staged) {
         pause_reading(qp, false);
         return false;
     }
-    const uint8_t *p = qp->staging + qp->staged_at;
+    const uint8_t *p = qp->rx.staging + qp->rx.staged_at;
     bool held = false;
-    switch (iwc_rx_input(&qp->rx, p, qp->staged, &used, &err)) {
+    switch (iwc_rx_input(&qp->rx.half, p, qp->rx.staged, &used, &err)) {
     case IWC_RX_MORE:
         break;
     case IWC_RX_HELD:
-        atomic_store(&qp->starved, true);
+        atomic_store(&qp->rx.starved, true);
         held = true;
         break;
     case IWC_RX_ERROR:
         explain_segment(qp, err);
-        fail(qp, err, qp->rx.bad.hdr ? &qp->rx.bad : NULL, qp->rx.bad_ulpdu_len);
-        used = qp->staged;
+        fail(qp, err, qp->rx.half.bad.hdr ? &qp->rx.half.bad : NULL, qp->rx.half.bad_ulpdu_len);
+        used = qp->rx.staged;
         break;
     case IWC_RX_TERMINATED:
-        used = qp->staged;
+        used = qp->rx.staged;
         break;
     }
-    qp->staged -= used;
-    qp->staged_at += used;
+    qp->rx.staged -= used;
+    qp->rx.staged_at += used;
     pause_reading(qp, held);
-    if (qp->rx.fpdus && qp->silent) {
-        qp->wakes.qp = qp;
-        qp->wakes.cm |= IW_QP_NEWS_READY;
-        qp->wakes.life = qp->life;
-        lock_get(&qp->sq_lock);
-        qp->silent = false;
-        qp->tx_hold = false;
-        lock_put(&qp->sq_lock);
-        qp->work = true;
-    }
+    if (qp->rx.half.fpdus && qp->silent)
+        heard_first(qp);
     return held;
 }
 
 /** Whether nothing that is held waits for a receive any more. */
 static bool replayed(struct iw_qp *qp)
 {
-    return iw_held_replay(qp) == IW_OK && !iw_held_any(qp);
+    return iw_held_replay(qp) == IW_OK && !iw_held_any(&qp->rx);
 }
 
 static void consume(struct iw_qp *qp)
 {
     /* A receive posted before `starved` was seen did not resume us. */
-    while (use(qp) && iw_rq_wait(qp) && !atomic_load(&qp->over) && replayed(qp))
+    while (use(qp) && iw_rq_wait(qp) && !atomic_load(&qp->end.over) && replayed(qp))
         ;
 }
 
@@ -257,12 +259,12 @@ static void consume(struct iw_qp *qp)
 static void go_on(struct iw_qp *qp)
 {
     consume(qp);
-    while (!qp->paused && !atomic_load(&qp->over) && qp->stall.bytes) {
-        bool kept = staging_take(qp); /* it was not released in the pause */
+    while (!qp->rx.paused && !atomic_load(&qp->end.over) && qp->rx.stall.bytes) {
+        bool kept = staging_take(&qp->rx); /* it was not released in the pause */
         assert(kept);
         (void)kept;
-        uint32_t end = qp->staged_at + qp->staged;
-        qp->staged += iw_stall_give(qp, qp->staging + end, IW_STAGING_BYTES - end);
+        uint32_t end = qp->rx.staged_at + qp->rx.staged;
+        qp->rx.staged += iw_stall_give(&qp->rx, qp->rx.staging + end, IW_STAGING_BYTES - end);
         consume(qp);
     }
 }
@@ -277,54 +279,54 @@ static ssize_t discard(struct iw_qp *qp)
     ssize_t n;
     int rounds = 0;
     do
-        n = qp->stream->ops->recv(qp->stream, qp->staging, IW_STAGING_BYTES);
+        n = qp->stream->ops->recv(qp->stream, qp->rx.staging, IW_STAGING_BYTES);
     while (n == IW_STAGING_BYTES && ++rounds < DISCARDS_A_PASS);
     return n;
 }
 
 static void lost(struct iw_qp *qp, int error)
 {
-    lock_get(&qp->sq_lock);
-    iw_qp_lost_locked(qp, error, &qp->wakes);
-    lock_put(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
+    iw_qp_lost_locked(qp, error, &qp->rx.wakes);
+    lock_put(&qp->tx.lock);
 }
 
 static void stream_ended(struct iw_qp *qp, ssize_t n)
 {
     if (n < 0) {
         lost(qp, (int)n);
-    } else if (iw_held_any(qp)) {
-        qp->fin_seen = true;
+    } else if (iw_held_any(&qp->rx)) {
+        qp->rx.fin_seen = true;
         pause_reading(qp, true);
         await_receives(qp);
     } else {
-        lock_get(&qp->sq_lock);
-        iw_qp_fin_locked(qp, qp->staged, &qp->wakes);
-        lock_put(&qp->sq_lock);
+        lock_get(&qp->tx.lock);
+        iw_qp_fin_locked(qp, qp->rx.staged, &qp->rx.wakes);
+        lock_put(&qp->tx.lock);
     }
 }
 
 static void takes_in(struct iw_qp *qp, bool on)
 {
-    qp->stall.takes_in = on;
-    lock_get(&qp->sq_lock);
-    qp->rx_takes_in = on;
+    qp->rx.stall.takes_in = on;
+    lock_get(&qp->tx.lock);
+    qp->tx.rx_takes_in = on;
     iw_qp_want_locked(qp);
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
 }
 
 void iw_rx_take_in(struct iw_qp *qp)
 {
-    assert_held(&qp->rx_lock);
-    if (!qp->paused)
+    assert_held(&qp->rx.lock);
+    if (!qp->rx.paused)
         return;
     ssize_t n = iw_stall_take_in(qp);
     if (n == 0) {
-        qp->fin_seen = true;
+        qp->rx.fin_seen = true;
         await_receives(qp);
     } else if (n < 0 && n != -EAGAIN && n != -ENOBUFS) {
         lost(qp, (int)n);
-    } else if (qp->rx_takes_in != (n != -ENOBUFS)) {
+    } else if (qp->tx.rx_takes_in != (n != -ENOBUFS)) {
         takes_in(qp, n != -ENOBUFS);
     }
 }
@@ -336,104 +338,102 @@ static void look_at_paused(struct iw_qp *qp, uint32_t events)
         lost(qp, qp->stream->ops->error(qp->stream));
     else if ((events & EPOLLRDHUP) && !qp->fin_known)
         await_receives(qp);
-    else if (qp->stall.takes_in && !qp->fin_known)
+    else if (qp->rx.stall.takes_in && !qp->fin_known)
         iw_rx_take_in(qp);
 }
 
 /** @return whether bytes came in */
 static bool receive(struct iw_qp *qp, uint32_t events)
 {
-    bool over = atomic_load(&qp->over);
-    if (qp->paused && !over) {
+    bool over = atomic_load(&qp->end.over);
+    if (qp->rx.paused && !over) {
         look_at_paused(qp, events);
         return false;
     }
-    if (!staging_take(qp))
+    if (!staging_take(&qp->rx))
         return false;
     if (over)
-        qp->staged = qp->staged_at = 0;
-    uint32_t end = qp->staged_at + qp->staged;
+        qp->rx.staged = qp->rx.staged_at = 0;
+    uint32_t end = qp->rx.staged_at + qp->rx.staged;
     uint32_t room = IW_STAGING_BYTES - end;
-    ssize_t n = over ? discard(qp) : qp->stream->ops->recv(qp->stream, qp->staging + end, room);
+    ssize_t n = over ? discard(qp) : qp->stream->ops->recv(qp->stream, qp->rx.staging + end, room);
     if (n > 0 && !over) {
         if ((uint32_t)n < room)
-            qp->stall.since = 0;
-        qp->staged += (uint32_t)n;
+            qp->rx.stall.since = 0;
+        qp->rx.staged += (uint32_t)n;
         iw_sent_note(&qp->sent);
-        iw_turn_note(qp);
-        atomic_store_explicit(&qp->heard, true, memory_order_relaxed);
-        atomic_store_explicit(&qp->looked.heard, true, memory_order_relaxed);
+        iw_turn_note(&qp->tx);
+        atomic_store_explicit(&qp->hints.heard, true, memory_order_relaxed);
+        atomic_store_explicit(&qp->hints.looked_heard, true, memory_order_relaxed);
         consume(qp);
     } else if (n <= 0 && n != -EAGAIN) {
         stream_ended(qp, n);
     }
-    staging_release(qp);
+    staging_release(&qp->rx);
     return n > 0;
 }
 
 void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len)
 {
-    assert_held(&qp->rx_lock);
-    if (!len || !staging_take(qp))
+    assert_held(&qp->rx.lock);
+    if (!len || !staging_take(&qp->rx))
         return;
-    memcpy(qp->staging + qp->staged_at + qp->staged, p, len);
-    qp->staged += (uint32_t)len;
+    memcpy(qp->rx.staging + qp->rx.staged_at + qp->rx.staged, p, len);
+    qp->rx.staged += (uint32_t)len;
     consume(qp);
-    staging_release(qp);
+    staging_release(&qp->rx);
 }
 
 void iw_rx_resume(struct iw_qp *qp)
 {
-    assert_held(&qp->rx_lock);
-    if (atomic_load(&qp->over)) {
+    assert_held(&qp->rx.lock);
+    if (atomic_load(&qp->end.over)) {
         iw_rq_leave(qp);
         return;
     }
     bool all = replayed(qp);
     if (qp->fin_known)
         await_receives(qp); /* a receive was posted: the time for the next one begins */
-    if (all && qp->paused)
+    if (all && qp->rx.paused)
         go_on(qp);
-    if (qp->paused)
+    if (qp->rx.paused)
         iw_stall_paused(qp); /* there may be room to take in more */
-    else if (qp->fin_seen && !atomic_load(&qp->over) && !iw_held_any(qp))
+    else if (qp->rx.fin_seen && !atomic_load(&qp->end.over) && !iw_held_any(&qp->rx))
         stream_ended(qp, 0);
-    staging_release(qp);
+    staging_release(&qp->rx);
 }
 
 void iw_rx_abandon(struct iw_qp *qp)
 {
-    assert_held(&qp->rx_lock);
+    assert_held(&qp->rx.lock);
     iw_held_drop(qp);
-    qp->staged = qp->staged_at = 0;
+    qp->rx.staged = qp->rx.staged_at = 0;
     /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. */
-    if (!qp->fin_seen && staging_take(qp))
+    if (!qp->rx.fin_seen && staging_take(&qp->rx))
         while (discard(qp) == IW_STAGING_BYTES)
             ;
-    staging_release(qp);
+    staging_release(&qp->rx);
 }
 
 void iw_rx_leave(struct iw_qp *qp)
 {
-    struct iw_wakes w = qp->wakes;
-    assert_held(&qp->rx_lock);
-    qp->wakes = (struct iw_wakes){0};
-    if (qp->work) {
-        qp->work = false;
-        lock_get(&qp->sq_lock);
+    struct iw_wakes w = qp->rx.wakes;
+    assert_held(&qp->rx.lock);
+    qp->rx.wakes = (struct iw_wakes){0};
+    if (qp->rx.work) {
+        qp->rx.work = false;
+        lock_get(&qp->tx.lock);
         iw_sq_retire_locked(qp, &w);
         iw_qp_transmit_locked(qp, &w);
-        lock_put(&qp->sq_lock);
+        lock_put(&qp->tx.lock);
     }
-    iw_qp_settle_rx_locked(qp, &w);
-    lock_put(&qp->rx_lock);
-    iw_wakes_fire(&w);
+    iw_qp_leave_rx(qp, &w);
 }
 
 void iw_rx_look(struct iw_qp *qp)
 {
     uint64_t end = iw_now() + READER_NS;
-    while (!lock_try(&qp->rx_lock))
+    while (!lock_try(&qp->rx.lock))
         if (iw_now() > end)
             return;
     if (qp->stream)
@@ -444,22 +444,19 @@ void iw_rx_look(struct iw_qp *qp)
 void iw_rx_fini(struct iw_qp *qp)
 {
     iw_held_drop(qp);
-    qp->staged = 0;
-    staging_release(qp);
+    qp->rx.staged = 0;
+    staging_release(&qp->rx);
 }
 
 /** Sends what waited for TCP. @return whether bytes went out */
 static bool send_rest(struct iw_qp *qp)
 {
-    struct iw_wakes w = {0};
-    lock_get(&qp->sq_lock);
-    uint64_t before = qp->tx.sent_pos;
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
+    uint64_t before = qp->tx.half.sent_pos;
     iw_qp_transmit_locked(qp, &w);
-    bool moved = qp->tx.sent_pos != before, settle = qp->error && !qp->flushed;
-    lock_put(&qp->sq_lock);
-    if (settle)
-        iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+    bool moved = qp->tx.half.sent_pos != before;
+    iw_qp_leave(qp, &w);
     return moved;
 }
 
@@ -470,7 +467,7 @@ bool iw_qp_ready(struct iw_qp *qp, uint32_t events)
         moved = send_rest(qp);
     if (events == EPOLLOUT)
         return moved;
-    if (!lock_try(&qp->rx_lock)) {
+    if (!lock_try(&qp->rx.lock)) {
         iw_order_busy();
         return moved;
     }

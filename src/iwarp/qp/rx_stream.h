@@ -7,15 +7,15 @@
 
 extern const struct iwc_upcalls iw_qp_upcalls;
 
-/** Goes on where reception stopped for want of a receive. rx_lock is held. */
+/** Goes on where reception stopped for want of a receive. rx.lock is held. */
 void iw_rx_resume(struct iw_qp *qp);
 
-/** Feeds bytes that are in memory already. rx_lock is held. */
+/** Feeds bytes that are in memory already. rx.lock is held. */
 void iw_rx_feed(struct iw_qp *qp, const uint8_t *p, size_t len);
 
 /**
- * Ends a stretch with rx_lock: sends what reception made ready, settles a failure, releases
- * rx_lock, then gives the signals.
+ * Ends a stretch with rx.lock: sends what reception made ready, settles a failure, releases
+ * rx.lock, then gives the signals.
  */
 void iw_rx_leave(struct iw_qp *qp);
 
@@ -25,10 +25,10 @@ void iw_rx_leave(struct iw_qp *qp);
  */
 void iw_rx_look(struct iw_qp *qp);
 
-/** Takes in what stands in the socket of a connection that stalls. rx_lock is held. */
+/** Takes in what stands in the socket of a connection that stalls. rx.lock is held. */
 void iw_rx_take_in(struct iw_qp *qp);
 
-/** Drops what waits for receives, in the socket, too. rx_lock is held. */
+/** Drops what waits for receives, in the socket, too. rx.lock is held. */
 void iw_rx_abandon(struct iw_qp *qp);
 
 /** Frees what reception holds. */

@@ -28,41 +28,39 @@ static enum iw_err source(struct iw_qp *qp, const struct rdmap_read_request *r, 
 /** Soft-iWARP takes a depth for the next power of two, so as many requests are let pass. */
 static uint32_t tolerated(uint32_t limit)
 {
-    uint32_t n = limit ? 1 : 0;
-    while (n < limit)
-        n *= 2;
-    return n;
+    return limit ? iw_ring_places(limit) : 0;
 }
 
 static bool is_full_locked(struct iw_qp *qp)
 {
-    uint32_t n = qp->ird.tail - qp->ird.head;
-    if (n < tolerated(qp->ird.limit))
+    uint32_t n = qp->tx.ird.tail - qp->tx.ird.head;
+    if (n < tolerated(qp->tx.ird.limit))
         return false;
-    iw_qp_explain(qp, IW_ERR_IRD_EXCEEDED, "%u are outstanding, %u were agreed", n, qp->ird.limit);
+    iw_qp_explain(qp, IW_ERR_IRD_EXCEEDED, "%u are outstanding, %u were agreed", n,
+                  qp->tx.ird.limit);
     return true;
 }
 
 static enum iw_err push_locked(struct iw_qp *qp, const struct iw_irq_entry *q)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     if (is_full_locked(qp))
         return IW_ERR_IRD_EXCEEDED;
-    qp->irq[qp->ird.tail++ & qp->ird.mask] = *q;
-    qp->work = true;
+    qp->tx.irq[qp->tx.ird.tail++ & qp->tx.ird.mask] = *q;
+    qp->rx.work = true;
     return IW_OK;
 }
 
 int iw_answer_read(struct iw_qp *qp, const struct rdmap_read_request *r)
 {
     uint8_t *p;
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     iw_copy_begin(qp->pd);
     enum iw_err err = source(qp, r, &p);
     iw_copy_end();
     if (!err)
         err = push_locked(qp, &(struct iw_irq_entry){.read = *r});
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     return err;
 }
 
@@ -112,11 +110,11 @@ static enum iw_err atomic_locked(struct iw_qp *qp, const struct rdmap_atomic_req
 
 int iw_answer_atomic(struct iw_qp *qp, const struct rdmap_atomic_request *r)
 {
-    lock_get(&qp->sq_lock);
+    lock_get(&qp->tx.lock);
     iw_copy_begin(qp->pd);
     enum iw_err err = atomic_locked(qp, r);
     iw_copy_end();
-    lock_put(&qp->sq_lock);
+    lock_put(&qp->tx.lock);
     return err;
 }
 
@@ -125,18 +123,18 @@ static void explain_gone(struct iw_qp *qp, const struct rdmap_read_request *r)
     iw_qp_explain_access(qp, IW_ERR_READ_GONE, r->source_stag, IW_USE_READ, r->source_to, r->size);
 }
 
-bool iw_answer_begun(const struct iw_qp *qp)
+bool iw_answer_begun(const struct iw_qp_tx *tx)
 {
-    return qp->irq_cut != qp->ird.tail && qp->irq[qp->irq_cut & qp->ird.mask].begun;
+    return tx->irq_cut != tx->ird.tail && tx->irq[tx->irq_cut & tx->ird.mask].begun;
 }
 
 enum iw_err iw_answer_cut_locked(struct iw_qp *qp, bool *whole)
 {
-    struct iw_irq_entry *q = &qp->irq[qp->irq_cut & qp->ird.mask];
+    struct iw_irq_entry *q = &qp->tx.irq[qp->tx.irq_cut & qp->tx.ird.mask];
     struct iwc_msg m = {.cut = q->cut, .begun = q->begun};
     uint8_t hdr[RDMAP_ATOMIC_RESPONSE_HDR];
     struct iovec iov = {0};
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     if (q->is_atomic) {
         rdmap_atomic_response_encode(hdr, &q->atomic);
         m.opcode = RDMAP_ATOMIC_RESPONSE;
@@ -165,27 +163,27 @@ enum iw_err iw_answer_cut_locked(struct iw_qp *qp, bool *whole)
     q->cut = m.cut;
     q->begun = m.begun;
     if (*whole) {
-        q->end_pos = qp->tx.cut_pos;
-        qp->irq_cut++;
+        q->end_pos = qp->tx.half.cut_pos;
+        qp->tx.irq_cut++;
     }
     return IW_OK;
 }
 
-void iw_answer_retire_locked(struct iw_qp *qp)
+void iw_answer_retire_locked(struct iw_qp_tx *tx)
 {
-    assert_held(&qp->sq_lock);
-    while (qp->ird.head != qp->irq_cut &&
-           qp->irq[qp->ird.head & qp->ird.mask].end_pos <= qp->tx.sent_pos)
-        qp->ird.head++;
+    assert_held(&tx->lock);
+    while (tx->ird.head != tx->irq_cut &&
+           tx->irq[tx->ird.head & tx->ird.mask].end_pos <= tx->half.sent_pos)
+        tx->ird.head++;
 }
 
 enum iw_err iw_answer_revalidate_locked(struct iw_qp *qp)
 {
-    assert_held(&qp->sq_lock);
-    for (uint32_t i = qp->ird.head; i != qp->ird.tail && i != qp->irq_cut + 1; i++) {
-        const struct iw_irq_entry *q = &qp->irq[i & qp->ird.mask];
+    assert_held(&qp->tx.lock);
+    for (uint32_t i = qp->tx.ird.head; i != qp->tx.ird.tail && i != qp->tx.irq_cut + 1; i++) {
+        const struct iw_irq_entry *q = &qp->tx.irq[i & qp->tx.ird.mask];
         uint8_t *p;
-        if (i == qp->irq_cut && !q->begun)
+        if (i == qp->tx.irq_cut && !q->begun)
             break;
         enum iw_err err = q->is_atomic ? IW_OK : source(qp, &q->read, &p);
         if (!err && !q->is_atomic && p != q->from)
@@ -198,10 +196,10 @@ enum iw_err iw_answer_revalidate_locked(struct iw_qp *qp)
 
 bool iw_answer_gone_locked(struct iw_qp *qp, const uint8_t *p)
 {
-    assert_held(&qp->sq_lock);
-    for (uint32_t i = qp->ird.head; i != qp->ird.tail && i != qp->irq_cut + 1; i++) {
-        const struct iw_irq_entry *q = &qp->irq[i & qp->ird.mask];
-        if (q->is_atomic || (i == qp->irq_cut && !q->begun) || p < q->from ||
+    assert_held(&qp->tx.lock);
+    for (uint32_t i = qp->tx.ird.head; i != qp->tx.ird.tail && i != qp->tx.irq_cut + 1; i++) {
+        const struct iw_irq_entry *q = &qp->tx.irq[i & qp->tx.ird.mask];
+        if (q->is_atomic || (i == qp->tx.irq_cut && !q->begun) || p < q->from ||
             p - q->from >= q->read.size)
             continue;
         explain_gone(qp, &q->read);

@@ -11,50 +11,51 @@
 #define CORK_MIN  (4 * 1024)   /* fewer at the time limit end the stream */
 #define CORK_NS   250000
 
-void iw_cork_pull_locked(struct iw_qp *qp)
+void iw_cork_pull_locked(struct iw_qp_tx *tx)
 {
-    assert_held(&qp->sq_lock);
-    qp->cork.on = false;
-    qp->cork.quiet_from = qp->tx.sent_pos;
+    assert_held(&tx->lock);
+    tx->cork.on = false;
+    tx->cork.quiet_from = tx->half.sent_pos;
 }
 
 /** Only the one QP that this thread moves bytes of may stream: each that is corked has a batch. */
 static bool streams_locked(struct iw_qp *qp)
 {
-    assert_held(&qp->sq_lock);
-    return qp->linked && !qp->error && !qp->tx_hold && !qp->rtr && !qp->tx_blocked &&
-           qp->irq_cut == qp->ird.tail && qp->tx.sent_pos - qp->cork.quiet_from >= QUIET_MIN &&
-           !atomic_load_explicit(&qp->heard, memory_order_relaxed) &&
-           iw_turn_bytes_locked(qp) == IW_TURN_MAX;
+    assert_held(&qp->tx.lock);
+    return qp->tx.linked && !qp->end.error && !qp->tx.hold && !qp->tx.rtr && !qp->tx.blocked &&
+           qp->tx.irq_cut == qp->tx.ird.tail &&
+           qp->tx.half.sent_pos - qp->tx.cork.quiet_from >= QUIET_MIN &&
+           !atomic_load_explicit(&qp->hints.heard, memory_order_relaxed) &&
+           iw_turn_bytes_locked(&qp->tx) == IW_TURN_MAX;
 }
 
 /** Whether what is corked has waited long. */
-static bool late_locked(struct iw_qp *qp)
+static bool late_locked(struct iw_qp_tx *tx)
 {
     uint64_t now = iw_now();
-    assert_held(&qp->sq_lock);
-    if (qp->tx.cut_pos == qp->tx.sent_pos)
-        qp->cork.since = now;
-    return now - qp->cork.since > CORK_NS;
+    assert_held(&tx->lock);
+    if (tx->half.cut_pos == tx->half.sent_pos)
+        tx->cork.since = now;
+    return now - tx->cork.since > CORK_NS;
 }
 
 bool iw_cork_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
-    qp->cork.on = streams_locked(qp);
-    if (!qp->cork.on || qp->sq.cut == qp->sq.tail || qp->sq.tail - qp->sq.head < 2 ||
-        !iw_qp_batch_locked(qp, IW_TURN_MAX))
+    assert_held(&qp->tx.lock);
+    qp->tx.cork.on = streams_locked(qp);
+    if (!qp->tx.cork.on || qp->tx.sq.cut == qp->tx.sq.tail || qp->tx.sq.tail - qp->tx.sq.head < 2 ||
+        !iw_qp_batch_locked(&qp->tx, IW_TURN_MAX))
         return false;
-    if (late_locked(qp)) {
-        if (qp->batch->unsent < CORK_MIN)
-            iw_cork_pull_locked(qp);
+    if (late_locked(&qp->tx)) {
+        if (qp->tx.batch->unsent < CORK_MIN)
+            iw_cork_pull_locked(&qp->tx);
         return false;
     }
     iw_copy_begin(qp->pd);
     bool all = iw_qp_cut_small_locked(qp, CORK_MAX);
     iw_copy_end();
     if (all) {
-        qp->cork.copied_pos = qp->sq.ring[(qp->sq.tail - 2) & qp->sq.mask].end_pos;
+        qp->tx.cork.copied_pos = iw_sq_at(&qp->tx.sq, (qp->tx.sq.tail - 2))->end_pos;
         iw_sq_retire_locked(qp, w);
     }
     return all;

@@ -23,7 +23,7 @@
 #include "qp/qp.h"
 
 /** It is no stream, or not any more: the peer was heard, or messages were few. */
-void iw_cork_pull_locked(struct iw_qp *qp);
+void iw_cork_pull_locked(struct iw_qp_tx *tx);
 
 /**
  * Completes what was posted since the last time, but for the last message, if it may wait.

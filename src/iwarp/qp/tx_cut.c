@@ -15,16 +15,16 @@
 
 #define STEP 4096 /* of a search for memory that is gone: no page is smaller */
 
-bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit)
+bool iw_qp_batch_locked(struct iw_qp_tx *tx, size_t limit)
 {
-    assert_held(&qp->sq_lock);
-    if (!qp->batch) {
-        qp->batch = iw_pool_get(IW_POOL_BATCH);
-        if (!qp->batch)
+    assert_held(&tx->lock);
+    if (!tx->batch) {
+        tx->batch = iw_pool_get(IW_POOL_BATCH);
+        if (!tx->batch)
             return false;
-        iwc_batch_init(qp->batch, limit);
+        iwc_batch_init(tx->batch, limit);
     }
-    qp->batch->limit = limit;
+    tx->batch->limit = limit;
     return true;
 }
 
@@ -32,15 +32,15 @@ bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit)
 static inline enum iw_err gather_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m,
                                         struct iovec *iov)
 {
-    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
     m->iov = iov;
     m->len = e->len;
     if (e->flags & IBV_SEND_INLINE) {
-        iov[0] = (struct iovec){.iov_base = iw_sq_inline(&qp->sq, i), .iov_len = e->len};
+        iov[0] = (struct iovec){.iov_base = iw_sq_inline(&qp->tx.sq, i), .iov_len = e->len};
         m->niov = 1;
         return IW_OK;
     }
-    const struct ibv_sge *sge = iw_sq_sge(&qp->sq, i);
+    const struct ibv_sge *sge = iw_sq_sge(&qp->tx.sq, i);
     for (unsigned k = 0; k < e->nsge; k++) {
         uint8_t *p;
         enum iw_err err = iw_region_check(sge[k].lkey, &qp->accessor, IW_USE_GATHER, sge[k].addr,
@@ -78,7 +78,7 @@ static void immediate_header(const struct iw_sqe *e, uint8_t hdr[RDMAP_IMM_HDR])
 static enum iw_err describe_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m,
                                    struct iovec *iov, uint8_t *hdr)
 {
-    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
     switch (e->opcode) {
     case IBV_WR_SEND_WITH_IMM:
         immediate_header(e, hdr);
@@ -121,13 +121,13 @@ struct cutting {
 static void cut(void *arg)
 {
     struct cutting *c = arg;
-    c->whole = iwc_tx_cut(&c->qp->tx, c->qp->batch, c->m);
+    c->whole = iwc_tx_cut(&c->qp->tx.half, c->qp->tx.batch, c->m);
 }
 
 const void *iw_qp_cut_msg_locked(struct iw_qp *qp, struct iwc_msg *m, bool *whole)
 {
     struct cutting c = {.qp = qp, .m = m};
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     const void *gone = iw_guarded(cut, &c, m->iov, m->niov);
     *whole = c.whole;
     return gone;
@@ -137,9 +137,9 @@ const void *iw_qp_cut_msg_locked(struct iw_qp *qp, struct iwc_msg *m, bool *whol
 static enum iw_err gone_locked(struct iw_qp *qp, uint32_t i, const struct iwc_msg *m,
                                const uint8_t *p)
 {
-    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
-    const struct ibv_sge *sge = iw_sq_sge(&qp->sq, i);
-    assert_held(&qp->sq_lock);
+    struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
+    const struct ibv_sge *sge = iw_sq_sge(&qp->tx.sq, i);
+    assert_held(&qp->tx.lock);
     for (unsigned k = 0; k < m->niov; k++) {
         const uint8_t *from = m->iov[k].iov_base;
         if (p < from || p - from >= (ptrdiff_t)m->iov[k].iov_len)
@@ -168,7 +168,7 @@ static enum iw_err run_locked(struct iw_qp *qp, struct iw_sqe *e)
         }
     }
     if (!err && revised)
-        iw_grace_begin(&qp->grace, qp->pd);
+        iw_grace_begin(&qp->tx.grace, qp->pd);
     e->stage = !err && revised;
     return err;
 }
@@ -176,8 +176,8 @@ static enum iw_err run_locked(struct iw_qp *qp, struct iw_sqe *e)
 /** The work request at sq.cut is local: runs it, unless that is done. @return as run_locked() */
 static enum iw_err cut_local_locked(struct iw_qp *qp)
 {
-    struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
-    assert_held(&qp->sq_lock);
+    struct iw_sqe *e = iw_sq_at(&qp->tx.sq, qp->tx.sq.cut);
+    assert_held(&qp->tx.lock);
     if (!e->stage) {
         iw_copy_end();
         enum iw_err err = run_locked(qp, e);
@@ -187,66 +187,68 @@ static enum iw_err cut_local_locked(struct iw_qp *qp)
             return err;
         }
     }
-    if (e->stage && !iw_grace_over(&qp->grace))
+    if (e->stage && !iw_grace_over(&qp->tx.grace))
         return IW_OK;
-    e->end_pos = qp->tx.cut_pos;
-    qp->sq.cut++;
+    e->end_pos = qp->tx.half.cut_pos;
+    qp->tx.sq.cut++;
     return IW_OK;
 }
 
 bool iw_qp_waits_for_copies_locked(struct iw_qp *qp)
 {
-    assert_held(&qp->sq_lock);
-    if (qp->error || qp->sq.cut == qp->sq.tail)
+    assert_held(&qp->tx.lock);
+    if (qp->end.error || qp->tx.sq.cut == qp->tx.sq.tail)
         return false;
-    const struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
+    const struct iw_sqe *e = iw_sq_at(&qp->tx.sq, qp->tx.sq.cut);
     return iw_sqe_is_local(e) && e->stage;
+}
+
+/** The message at sq.cut is cut: its immediate is next, or the next work request. */
+static inline void advance_locked(struct iw_qp_tx *tx, struct iw_sqe *e)
+{
+    assert_held(&tx->lock);
+    e->end_pos = tx->half.cut_pos;
+    if (e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage) {
+        e->stage = 1;
+        e->cut = 0;
+        e->begun = false;
+        return;
+    }
+    uint32_t i = tx->sq.cut++;
+    if (iw_sqe_is_request(e))
+        iw_request_sent_locked(tx, i);
 }
 
 /** Cuts the work request at sq.cut, or goes on with it. @return IW_OK, or why it cannot be sent */
 static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
 {
-    uint32_t i = qp->sq.cut;
-    struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
+    struct iw_qp_tx *tx = &qp->tx;
+    struct iw_sqe *e = iw_sq_at(&tx->sq, tx->sq.cut);
     struct iovec iov[IW_MAX_SGE];
     uint8_t hdr[RDMAP_ATOMIC_REQUEST_HDR];
     struct iwc_msg m = {.cut = e->cut, .begun = e->begun};
-    bool immediate_follows = e->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && !e->stage;
+    const void *gone = NULL;
 
     *whole = true;
     if (iw_sqe_is_local(e))
         return cut_local_locked(qp);
-    enum iw_err err = describe_locked(qp, i, &m, iov, hdr);
+    enum iw_err err = describe_locked(qp, tx->sq.cut, &m, iov, hdr);
     if (err) {
         e->status = iw_err_info(err)->status;
         return err;
     }
-    if (!m.niov || (e->flags & IBV_SEND_INLINE)) {
-        *whole = iwc_tx_cut(&qp->tx, qp->batch, &m);
-    } else {
-        const void *gone = iw_qp_cut_msg_locked(qp, &m, whole);
-        if (gone) {
-            e->cut = m.cut; /* nothing is cut twice */
-            e->begun = m.begun;
-            return gone_locked(qp, i, &m, gone);
-        }
-    }
-    if (m.opcode > RDMAP_TERMINATE)
-        qp->sent_beyond |= (uint16_t)(1u << m.opcode);
-    e->cut = m.cut;
+    if (!m.niov || (e->flags & IBV_SEND_INLINE))
+        *whole = iwc_tx_cut(&tx->half, tx->batch, &m);
+    else
+        gone = iw_qp_cut_msg_locked(qp, &m, whole);
+    e->cut = m.cut; /* nothing is cut twice */
     e->begun = m.begun;
-    if (!*whole)
-        return IW_OK;
-    e->end_pos = qp->tx.cut_pos;
-    if (immediate_follows) {
-        e->stage = 1;
-        e->cut = 0;
-        e->begun = false;
-        return IW_OK;
-    }
-    qp->sq.cut++;
-    if (iw_sqe_is_request(e))
-        iw_request_sent_locked(qp, i);
+    if (gone)
+        return gone_locked(qp, tx->sq.cut, &m, gone);
+    if (m.opcode > RDMAP_TERMINATE)
+        tx->sent_beyond |= (uint16_t)(1u << m.opcode);
+    if (*whole)
+        advance_locked(tx, e);
     return IW_OK;
 }
 
@@ -255,21 +257,21 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
  * what is cut and unsent holds local operations, which may take away the memory it is gathered
  * from; copies that run hold one that took it away.
  */
-static inline bool wr_may_go(struct iw_qp *qp)
+static inline bool wr_may_go(struct iw_qp_tx *tx)
 {
-    bool draining = qp->state == IBV_QPS_SQD;
-    if (qp->sq.cut == (draining ? qp->sq.drain : qp->sq.tail) ||
-        (qp->state != IBV_QPS_RTS && !draining))
+    bool draining = tx->state == IBV_QPS_SQD;
+    if (tx->sq.cut == (draining ? tx->sq.drain : tx->sq.tail) ||
+        (tx->state != IBV_QPS_RTS && !draining))
         return false;
-    const struct iw_sqe *e = &qp->sq.ring[qp->sq.cut & qp->sq.mask];
-    uint32_t flying = qp->ord.tail - qp->ord.head;
+    const struct iw_sqe *e = iw_sq_at(&tx->sq, tx->sq.cut);
+    uint32_t flying = tx->ord.tail - tx->ord.head;
     if (e->begun || e->stage)
-        return !iw_sqe_is_local(e) || iw_grace_over(&qp->grace);
+        return !iw_sqe_is_local(e) || iw_grace_over(&tx->grace);
     if ((e->flags & IBV_SEND_FENCE) && flying)
         return false;
     if (iw_sqe_is_local(e))
-        return qp->tx.sent_pos == qp->tx.cut_pos;
-    return !iw_sqe_is_request(e) || flying < qp->ord.limit || qp->ord.limit == 0;
+        return tx->half.sent_pos == tx->half.cut_pos;
+    return !iw_sqe_is_request(e) || flying < tx->ord.limit || tx->ord.limit == 0;
 }
 
 static bool is_small(const struct iw_sqe *e)
@@ -280,18 +282,19 @@ static bool is_small(const struct iw_sqe *e)
 bool iw_qp_cut_small_locked(struct iw_qp *qp, size_t most)
 {
     bool whole = true;
-    while (whole && qp->batch->unsent < most && wr_may_go(qp) &&
-           is_small(&qp->sq.ring[qp->sq.cut & qp->sq.mask]))
+    while (whole && qp->tx.batch->unsent < most && wr_may_go(&qp->tx) &&
+           is_small(iw_sq_at(&qp->tx.sq, qp->tx.sq.cut)))
         if (cut_wr_locked(qp, &whole))
             return false;
-    return whole && qp->sq.cut == qp->sq.tail && qp->batch->unsent < most;
+    return whole && qp->tx.sq.cut == qp->tx.sq.tail && qp->tx.batch->unsent < most;
 }
 
 static void cut_terminate_locked(struct iw_qp *qp)
 {
-    struct iwc_msg m = {.opcode = RDMAP_TERMINATE, .hdr = qp->term, .hdr_len = qp->term_len};
-    if (iwc_tx_cut(&qp->tx, qp->batch, &m))
-        qp->term_queued = false;
+    struct iwc_msg m = {
+        .opcode = RDMAP_TERMINATE, .hdr = qp->end.term, .hdr_len = qp->end.term_len};
+    if (iwc_tx_cut(&qp->tx.half, qp->tx.batch, &m))
+        qp->end.term_queued = false;
 }
 
 /**
@@ -305,47 +308,47 @@ static void cut_rtr_locked(struct iw_qp *qp)
     uint8_t hdr[RDMAP_READ_REQUEST_HDR];
     struct iwc_msg m = {
         .opcode = RDMAP_WRITE, .stag = IW_RTR_STAG, .to = qp->ext ? qp->pub.qp_num : 0};
-    if (qp->rtr == MPA_RTR_READ) {
+    if (qp->tx.rtr == MPA_RTR_READ) {
         rdmap_read_request_encode(hdr, &nothing);
         m = (struct iwc_msg){
             .opcode = RDMAP_READ_REQUEST, .hdr = hdr, .hdr_len = RDMAP_READ_REQUEST_HDR};
-        iw_rtr_sent_locked(qp);
+        iw_rtr_sent_locked(&qp->tx);
     }
-    iwc_tx_cut(&qp->tx, qp->batch, &m);
-    qp->rtr = 0;
+    iwc_tx_cut(&qp->tx.half, qp->tx.batch, &m);
+    qp->tx.rtr = 0;
 }
 
 enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
 {
     bool whole = true;
-    if (qp->rtr)
+    if (qp->tx.rtr)
         cut_rtr_locked(qp);
     while (whole) {
-        if (qp->error) {
-            if (qp->term_queued)
+        if (qp->end.error) {
+            if (qp->end.term_queued)
                 cut_terminate_locked(qp);
             return IW_OK;
         }
-        bool wr = wr_may_go(qp);
-        bool response = qp->irq_cut != qp->ird.tail;
+        bool wr = wr_may_go(&qp->tx);
+        bool response = qp->tx.irq_cut != qp->tx.ird.tail;
         if (!wr && !response)
             return IW_OK;
-        bool begun = wr && qp->sq.ring[qp->sq.cut & qp->sq.mask].begun;
-        bool answer = response && !begun && (qp->irq_turn || !wr || iw_answer_begun(qp));
+        bool begun = wr && iw_sq_at(&qp->tx.sq, qp->tx.sq.cut)->begun;
+        bool answer = response && !begun && (qp->tx.irq_turn || !wr || iw_answer_begun(&qp->tx));
         enum iw_err err = answer ? iw_answer_cut_locked(qp, &whole) : cut_wr_locked(qp, &whole);
         if (err)
             return err;
-        qp->irq_turn = !answer;
+        qp->tx.irq_turn = !answer;
     }
     return IW_OK;
 }
 
 /** Whether bytes of the work request are cut, and not all of them sent. */
-static bool is_under_way(const struct iw_qp *qp, uint32_t i)
+static bool is_under_way(const struct iw_qp_tx *tx, uint32_t i)
 {
-    const struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
-    return !iw_sqe_is_request(e) && !iw_sqe_is_local(e) && (i != qp->sq.cut || e->begun) &&
-           !(e->end_pos && e->end_pos <= qp->tx.sent_pos);
+    const struct iw_sqe *e = iw_sq_at(&tx->sq, i);
+    return !iw_sqe_is_request(e) && !iw_sqe_is_local(e) && (i != tx->sq.cut || e->begun) &&
+           !(e->end_pos && e->end_pos <= tx->half.sent_pos);
 }
 
 /** @return the first address of the unsent bytes that cannot be read, as far as can be told */
@@ -366,12 +369,12 @@ enum iw_err iw_qp_gone_locked(struct iw_qp *qp)
 {
     struct iovec iov[IW_MAX_SGE];
     struct iwc_msg m;
-    const uint8_t *p = unreadable(qp->batch);
+    const uint8_t *p = unreadable(qp->tx.batch);
     enum iw_err err = IW_OK;
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     iw_copy_begin(qp->pd);
-    for (uint32_t i = qp->sq.head; !err && i != qp->sq.tail && i != qp->sq.cut + 1; i++)
-        if (is_under_way(qp, i) && !gather_locked(qp, i, &m, iov))
+    for (uint32_t i = qp->tx.sq.head; !err && i != qp->tx.sq.tail && i != qp->tx.sq.cut + 1; i++)
+        if (is_under_way(&qp->tx, i) && !gather_locked(qp, i, &m, iov))
             err = gone_locked(qp, i, &m, p);
     iw_copy_end();
     if (err)
@@ -383,9 +386,9 @@ enum iw_err iw_qp_revalidate_locked(struct iw_qp *qp)
 {
     struct iovec iov[IW_MAX_SGE];
     struct iwc_msg m;
-    for (uint32_t i = qp->sq.head; i != qp->sq.tail && i != qp->sq.cut + 1; i++) {
-        struct iw_sqe *e = &qp->sq.ring[i & qp->sq.mask];
-        if (!is_under_way(qp, i))
+    for (uint32_t i = qp->tx.sq.head; i != qp->tx.sq.tail && i != qp->tx.sq.cut + 1; i++) {
+        struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
+        if (!is_under_way(&qp->tx, i))
             continue;
         enum iw_err err = gather_locked(qp, i, &m, iov);
         if (err) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between tx_send.c and tx_cut.c: messages become FPDUs in qp->batch. Locks: sq_lock.
+ * Between tx_send.c and tx_cut.c: messages become FPDUs in qp->tx.batch. Locks: tx.lock.
  *
  * What is gathered points into the program's memory. It is cut and handed to TCP in one section of
  * the QP's domain (mem/quiesce.h), and checked once more in each later one.
@@ -14,7 +14,7 @@
 #define IW_RTR_STAG 1
 
 /** Makes sure of a batch, whose limit is now @p limit. @return false without memory */
-bool iw_qp_batch_locked(struct iw_qp *qp, size_t limit);
+bool iw_qp_batch_locked(struct iw_qp_tx *tx, size_t limit);
 
 /* With a batch, in a section: */
 

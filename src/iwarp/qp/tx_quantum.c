@@ -2,20 +2,20 @@
 #include "qp/tx_quantum.h"
 
 /* The QP that this thread moved bytes of last; a hint, it may be gone. */
-static __thread const struct iw_qp *mover;
+static __thread const struct iw_qp_tx *mover;
 
-void iw_turn_note(const struct iw_qp *qp)
+void iw_turn_note(const struct iw_qp_tx *tx)
 {
-    mover = qp;
+    mover = tx;
 }
 
-size_t iw_turn_bytes_locked(struct iw_qp *qp)
+size_t iw_turn_bytes_locked(struct iw_qp_tx *tx)
 {
-    uint64_t at = qp->tx.sent_pos;
-    assert_held(&qp->sq_lock);
-    if (mover != qp) {
-        mover = qp;
-        qp->alone_from = at;
+    uint64_t at = tx->half.sent_pos;
+    assert_held(&tx->lock);
+    if (mover != tx) {
+        mover = tx;
+        tx->alone_from = at;
     }
-    return at - qp->alone_from < IW_TURN_MAX ? IW_TURN_MIN : IW_TURN_MAX;
+    return at - tx->alone_from < IW_TURN_MAX ? IW_TURN_MIN : IW_TURN_MAX;
 }

@@ -14,10 +14,11 @@
 #define IW_TURN_MIN (256 * 1024)
 #define IW_TURN_MAX IWC_BATCH_LIMIT
 
-/** This thread moves bytes of @p qp. */
-void iw_turn_note(const struct iw_qp *qp);
+/** This thread moves bytes of the QP of @p tx. */
+void iw_turn_note(const struct iw_qp_tx *tx);
 
-/** This thread is about to send bytes of @p qp. @return how many are its turn: a batch, in bytes */
-size_t iw_turn_bytes_locked(struct iw_qp *qp);
+/** This thread is about to send bytes of the QP of @p tx. @return how many are its turn: a batch,
+ * in bytes */
+size_t iw_turn_bytes_locked(struct iw_qp_tx *tx);
 
 #endif

@@ -9,6 +9,7 @@
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/rx_stream.h"
+#include "qp/section.h"
 #include "qp/tx_cork.h"
 #include "qp/tx_quantum.h"
 
@@ -51,9 +52,7 @@ static const struct verb {
 int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
                bool sig_all)
 {
-    uint32_t size = 1;
-    while (size < max_wr)
-        size *= 2;
+    uint32_t size = iw_ring_places(max_wr);
     *sq = (struct iw_sq){.max_wr = max_wr,
                          .max_sge = max_sge,
                          .max_inline = max_inline,
@@ -102,7 +101,7 @@ static int check_local(const struct iw_qp *qp, const struct ibv_send_wr *wr, enu
 static inline int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type,
                         uint64_t *len)
 {
-    const struct iw_sq *sq = &qp->sq;
+    const struct iw_sq *sq = &qp->tx.sq;
     if ((unsigned)wr->opcode >= VERBS)
         return EINVAL;
     if (!verbs[wr->opcode].known)
@@ -164,9 +163,9 @@ static uint32_t room(const struct iw_sq *sq)
 
 static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
 {
-    struct iw_sq *sq = &qp->sq;
+    struct iw_sq *sq = &qp->tx.sq;
     uint64_t len;
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     int r = check(qp, wr, type, &len);
     if (r)
         return r;
@@ -188,7 +187,7 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_
     for (int k = 0; k < nsge; k++)
         iw_sq_sge(sq, i)[k] = wr->sg_list[k];
     sq->tail++;
-    qp->unflushed += len + WR_WEIGHT;
+    qp->tx.unflushed += len + WR_WEIGHT;
     USDT4(post, qp->pub.qp_num, wr->wr_id, wr->opcode, len);
     return 0;
 }
@@ -225,35 +224,32 @@ static bool is_others(struct iw_qp *qp)
         return false;
     uint64_t now = iw_now(); /* and what is known of others are hints: it is run later, or here */
     if ((qp->send_cq && p == &qp->send_cq->poller) || (qp->recv_cq && p == &qp->recv_cq->poller)) {
-        atomic_store_explicit(&qp->polled, now, memory_order_relaxed);
-        atomic_store_explicit(&qp->polled_by, self, memory_order_relaxed);
+        atomic_store_explicit(&qp->hints.polled, now, memory_order_relaxed);
+        atomic_store_explicit(&qp->hints.polled_by, self, memory_order_relaxed);
         return false;
     }
-    return atomic_load_explicit(&qp->polled_by, memory_order_relaxed) != self &&
-           now - atomic_load_explicit(&qp->polled, memory_order_relaxed) < OTHERS_NS;
+    return atomic_load_explicit(&qp->hints.polled_by, memory_order_relaxed) != self &&
+           now - atomic_load_explicit(&qp->hints.polled, memory_order_relaxed) < OTHERS_NS;
 }
 
 void iw_sq_run_dirty(struct iw_dirty *d)
 {
-    struct iw_qp *qp = container_of(d, struct iw_qp, dirty);
-    struct iw_wakes w = {0};
+    struct iw_qp *qp = container_of(d, struct iw_qp, tx.dirty);
+    struct iw_wakes w;
     if (is_others(qp)) {
         iw_dirty_again(d);
         return;
     }
-    lock_get(&qp->sq_lock);
+    iw_qp_enter(qp, &w);
     bool polled = is_polled(qp), corked = polled && iw_cork_locked(qp, &w);
-    qp->cork.on &= polled;
+    qp->tx.cork.on &= polled;
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
-    qp->passes = passes(qp);
-    bool settle = qp->error && !qp->flushed;
-    lock_put(&qp->sq_lock);
+    qp->tx.passes = passes(qp);
+    bool failed = iw_qp_unlock(qp);
     if (corked)
-        iw_dirty_again(&qp->dirty);
-    if (settle)
-        iw_qp_settle(qp, &w);
-    iw_wakes_fire(&w);
+        iw_dirty_again(d);
+    iw_qp_finish(qp, &w, failed);
 }
 
 /**
@@ -262,15 +258,15 @@ void iw_sq_run_dirty(struct iw_dirty *d)
  */
 static bool may_wait_locked(struct iw_qp *qp)
 {
-    uint32_t before = qp->passes;
-    bool heard = atomic_load_explicit(&qp->heard, memory_order_relaxed);
-    assert_held(&qp->sq_lock);
+    uint32_t before = qp->tx.passes;
+    bool heard = atomic_load_explicit(&qp->hints.heard, memory_order_relaxed);
+    assert_held(&qp->tx.lock);
     if (heard) {
-        atomic_store_explicit(&qp->heard, false, memory_order_relaxed);
-        iw_cork_pull_locked(qp);
+        atomic_store_explicit(&qp->hints.heard, false, memory_order_relaxed);
+        iw_cork_pull_locked(&qp->tx);
     }
-    qp->passes = passes(qp);
-    return !heard && qp->passes == before && qp->unflushed < iw_turn_bytes_locked(qp) &&
+    qp->tx.passes = passes(qp);
+    return !heard && qp->tx.passes == before && qp->tx.unflushed < iw_turn_bytes_locked(&qp->tx) &&
            is_polled(qp);
 }
 
@@ -280,15 +276,15 @@ static bool may_wait_locked(struct iw_qp *qp)
  */
 static bool look_due_locked(struct iw_qp *qp)
 {
-    assert_held(&qp->sq_lock);
-    if (!qp->linked || qp->tx.sent_pos - qp->looked.pos < LOOK_BYTES)
+    assert_held(&qp->tx.lock);
+    if (!qp->tx.linked || qp->tx.half.sent_pos - qp->tx.looked.pos < LOOK_BYTES)
         return false;
-    uint32_t before = qp->looked.passes;
-    bool heard = atomic_load_explicit(&qp->looked.heard, memory_order_relaxed);
-    qp->looked.pos = qp->tx.sent_pos;
-    qp->looked.passes = passes(qp);
-    atomic_store_explicit(&qp->looked.heard, false, memory_order_relaxed);
-    bool due = qp->looked.passes == before && !heard;
+    uint32_t before = qp->tx.looked.passes;
+    bool heard = atomic_load_explicit(&qp->hints.looked_heard, memory_order_relaxed);
+    qp->tx.looked.pos = qp->tx.half.sent_pos;
+    qp->tx.looked.passes = passes(qp);
+    atomic_store_explicit(&qp->hints.looked_heard, false, memory_order_relaxed);
+    bool due = qp->tx.looked.passes == before && !heard;
     if (due)
         atomic_fetch_add(&qp->pins, 1);
     return due;
@@ -298,70 +294,47 @@ static bool look_due_locked(struct iw_qp *qp)
 static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr)
 {
     uint64_t len;
-    uint32_t left = room(&qp->sq);
+    uint32_t left = room(&qp->tx.sq);
     int r = 0;
-    assert_held(&qp->sq_lock);
+    assert_held(&qp->tx.lock);
     for (; wr && !r; wr = wr->next)
         r = left-- == 0 ? ENOMEM : check(qp, wr, IBV_MW_TYPE_2, &len);
     return r;
 }
 
-enum how {
-    POST_EACH,  /* those before a bad one stay posted */
-    POST_ALL,   /* all or none */
-    POST_BIND_1 /* one bind of a window of type 1 */
-};
-
-static int post(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum how how)
+int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+                 enum iw_post how)
 {
-    struct iw_wakes wakes = {0};
-    int r = 0;
+    struct iw_wakes w;
     bool later = false;
-
-    lock_get(&qp->sq_lock);
-    if (qp->state < IBV_QPS_RTS)
-        r = EINVAL;
-    if (how == POST_ALL && !r)
+    iw_qp_enter(qp, &w);
+    int r = qp->tx.state < IBV_QPS_RTS ? EINVAL : 0;
+    if (how == IW_POST_ALL && !r)
         r = check_all_locked(qp, wr);
     for (; wr && !r; wr = r ? wr : wr->next)
-        r = push_locked(qp, wr, how == POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+        r = push_locked(qp, wr, how == IW_POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
     if (r)
         *bad_wr = wr;
-    if (qp->flushed)
-        iw_sq_flush_locked(qp, &wakes);
-    else if (qp->linked && may_wait_locked(qp))
+    if (qp->end.flushed)
+        iw_sq_flush_locked(qp, &w);
+    else if (qp->tx.linked && may_wait_locked(qp))
         later = true;
     else
-        iw_qp_transmit_locked(qp, &wakes);
-    bool settle = qp->error && !qp->flushed, stream = qp->cork.on;
-    bool look = look_due_locked(qp);
-    lock_put(&qp->sq_lock);
+        iw_qp_transmit_locked(qp, &w);
+    bool stream = qp->tx.cork.on, look = look_due_locked(qp), failed = iw_qp_unlock(qp);
 
     if (!later)
         iw_engine_sent();
     else if (stream)
-        iw_dirty_again(&qp->dirty);
+        iw_dirty_again(&qp->tx.dirty);
     else
-        iw_dirty_push(&qp->dirty);
-    if (settle)
-        iw_qp_settle(qp, &wakes);
-    iw_wakes_fire(&wakes);
+        iw_dirty_push(&qp->tx.dirty);
+    iw_qp_finish(qp, &w, failed);
     if (look) {
         iw_rx_look(qp);
         atomic_fetch_sub(&qp->pins, 1);
     }
     return r;
-}
-
-int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
-{
-    return post(qp, wr, bad_wr, POST_EACH);
-}
-
-int iw_post_send_all(struct iw_qp *qp, struct ibv_send_wr *wr)
-{
-    struct ibv_send_wr *bad_wr;
-    return post(qp, wr, &bad_wr, POST_ALL);
 }
 
 int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *bind)
@@ -374,7 +347,7 @@ int iw_post_bind(struct iw_qp *qp, struct iw_mw *mw, const struct ibv_mw_bind *b
                                                 .rkey = ibv_inc_rkey(mw->pub.rkey),
                                                 .bind_info = bind->bind_info},
                                 };
-    int r = post(qp, &wr, &bad_wr, POST_BIND_1);
+    int r = iw_post_send(qp, &wr, &bad_wr, IW_POST_BIND_1);
     if (!r)
         mw->pub.rkey = wr.bind_mw.rkey;
     return r;
@@ -406,34 +379,34 @@ static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_w
     if (status == IBV_WC_SUCCESS && !(e->flags & IBV_SEND_SIGNALED))
         return;
     struct iw_cqe cqe = {
-        .slots = qp->sq.slots,
+        .slots = qp->tx.sq.slots,
         .wc.wr_id = e->wr_id,
         .wc.status = status,
-        .wc.vendor_err = status ? qp->error : 0,
+        .wc.vendor_err = status ? qp->end.error : 0,
         .wc.opcode = iw_sq_wc_opcode(e),
         .wc.byte_len = (uint32_t)e->len,
         .wc.qp_num = qp->pub.qp_num,
     };
-    iw_slots_hold(qp->sq.slots);
+    iw_slots_hold(qp->tx.sq.slots);
     iw_cq_add(qp->send_cq, &cqe, &w->cqs);
 }
 
-static bool done(const struct iw_qp *qp, const struct iw_sqe *e)
+static bool done(const struct iw_qp_tx *tx, const struct iw_sqe *e)
 {
     if (iw_sqe_is_request(e))
         return e->answered;
-    return qp->tx.sent_pos >= e->end_pos || qp->cork.copied_pos >= e->end_pos;
+    return tx->half.sent_pos >= e->end_pos || tx->cork.copied_pos >= e->end_pos;
 }
 
 void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    struct iw_sq *sq = &qp->sq;
-    assert_held(&qp->sq_lock);
-    while (sq->head != sq->cut && done(qp, &sq->ring[sq->head & sq->mask])) {
-        complete_locked(qp, &sq->ring[sq->head & sq->mask], IBV_WC_SUCCESS, w);
+    struct iw_sq *sq = &qp->tx.sq;
+    assert_held(&qp->tx.lock);
+    while (sq->head != sq->cut && done(&qp->tx, iw_sq_at(sq, sq->head))) {
+        complete_locked(qp, iw_sq_at(sq, sq->head), IBV_WC_SUCCESS, w);
         sq->head++;
     }
-    if (qp->state == IBV_QPS_SQD && sq->tell_drained && sq->head == sq->drain) {
+    if (qp->tx.state == IBV_QPS_SQD && sq->tell_drained && sq->head == sq->drain) {
         sq->tell_drained = false;
         w->qp = qp;
         w->async |= 1u << IBV_EVENT_SQ_DRAINED;
@@ -443,12 +416,12 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
 /* The peer may have ended the connection because it met the key that is dead. */
 void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    struct iw_sq *sq = &qp->sq;
-    assert_held(&qp->sq_lock);
+    struct iw_sq *sq = &qp->tx.sq;
+    assert_held(&qp->tx.lock);
     if (sq->cut == sq->tail)
         return;
-    const struct iw_sqe *e = &sq->ring[sq->cut & sq->mask];
-    if (!iw_sqe_is_local(e) || !e->stage || !iw_grace_over(&qp->grace))
+    const struct iw_sqe *e = iw_sq_at(sq, sq->cut);
+    if (!iw_sqe_is_local(e) || !e->stage || !iw_grace_over(&qp->tx.grace))
         return;
     sq->cut++;
     iw_sq_retire_locked(qp, w);
@@ -456,12 +429,12 @@ void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w)
 
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    struct iw_sq *sq = &qp->sq;
-    assert_held(&qp->sq_lock);
+    struct iw_sq *sq = &qp->tx.sq;
+    assert_held(&qp->tx.lock);
     if (sq->cut != sq->tail)
-        iw_grace_drop(&qp->grace);
+        iw_grace_drop(&qp->tx.grace);
     for (; sq->head != sq->tail; sq->head++) {
-        const struct iw_sqe *e = &sq->ring[sq->head & sq->mask];
+        const struct iw_sqe *e = iw_sq_at(sq, sq->head);
         complete_locked(qp, e, e->status ? e->status : IBV_WC_WR_FLUSH_ERR, w);
     }
     sq->cut = sq->tail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The send queue, between tx_queue.c and the qp_*.c files. Locks: the QP's sq_lock. */
+/* The send queue, between tx_queue.c and the other files. Locks: the QP's tx.lock. */
 #ifndef ANYWARP_QP_TX_QUEUE_H
 #define ANYWARP_QP_TX_QUEUE_H
 
@@ -13,7 +13,7 @@ void iw_sq_fini(struct iw_sq *sq);
 /** The completion opcode of a work request. */
 enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e);
 
-/** Transmits what waited for a poll, or corks it: run() of qp->dirty. */
+/** Transmits what waited for a poll, or corks it: run() of qp->tx.dirty. */
 void iw_sq_run_dirty(struct iw_dirty *d);
 
 /**
@@ -42,12 +42,18 @@ static inline bool iw_sqe_is_local(const struct iw_sqe *e)
     return e->opcode == IBV_WR_LOCAL_INV || e->opcode == IBV_WR_BIND_MW;
 }
 
-static inline struct ibv_sge *iw_sq_sge(struct iw_sq *sq, uint32_t i)
+/** The entry of index @p i, which runs freely, as in the next two. */
+static inline struct iw_sqe *iw_sq_at(const struct iw_sq *sq, uint32_t i)
+{
+    return &sq->ring[i & sq->mask];
+}
+
+static inline struct ibv_sge *iw_sq_sge(const struct iw_sq *sq, uint32_t i)
 {
     return sq->sge + (size_t)(i & sq->mask) * sq->max_sge;
 }
 
-static inline uint8_t *iw_sq_inline(struct iw_sq *sq, uint32_t i)
+static inline uint8_t *iw_sq_inline(const struct iw_sq *sq, uint32_t i)
 {
     return sq->inline_data + (size_t)(i & sq->mask) * sq->max_inline;
 }

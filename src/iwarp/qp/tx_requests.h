@@ -12,24 +12,24 @@
 /** Sets a ring's agreed limit. The ring has at least one place more, for the RTR. */
 void iw_depth_init(struct iw_depth *d, uint32_t limit);
 
-/** Builds the request at send queue index @p i. sq_lock, in a section. @return IW_OK, LOCAL_PROT,
+/** Builds the request at send queue index @p i. tx.lock, in a section. @return IW_OK, LOCAL_PROT,
  * LOCAL_OP */
 enum iw_err iw_read_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr);
 enum iw_err iw_atomic_request_locked(struct iw_qp *qp, uint32_t i, struct iwc_msg *m, uint8_t *hdr);
 
-/** The request is cut: it waits for its response from here on. sq_lock. */
-void iw_request_sent_locked(struct iw_qp *qp, uint32_t i);
-/** The zero-length read of connection set-up was sent. sq_lock. */
-void iw_rtr_sent_locked(struct iw_qp *qp);
+/** The request is cut: it waits for its response from here on. tx.lock. */
+void iw_request_sent_locked(struct iw_qp_tx *tx, uint32_t i);
+/** The zero-length read of connection set-up was sent. tx.lock. */
+void iw_rtr_sent_locked(struct iw_qp_tx *tx);
 
-/** Upcalls of conn/rx.h; rx_lock is held. */
+/** Upcalls of conn/rx.h; rx.lock is held. */
 int iw_on_read_response(void *up, const struct ddp_seg *seg);
 int iw_on_atomic_response(void *up, const struct rdmap_atomic_response *r);
 
 /**
  * Gives the outstanding request that a peer's Terminate is about its status: that whose MSN the
- * quoted header has; without one, but with an RDMAP error, the oldest. sq_lock.
+ * quoted header has; without one, but with an RDMAP error, the oldest. tx.lock.
  */
-void iw_request_blame_locked(struct iw_qp *qp, const struct terminate *t);
+void iw_request_blame_locked(struct iw_qp_tx *tx, const struct terminate *t);
 
 #endif

@@ -17,17 +17,18 @@
 
 static void check_mss_locked(struct iw_qp *qp)
 {
-    if (qp->tx.cut_pos < qp->mss_check)
+    if (qp->tx.half.cut_pos < qp->tx.mss_check)
         return;
     iw_qp_set_mulpdu_locked(qp);
-    uint64_t step = qp->tx.cut_pos < MSS_CHECK_MAX ? qp->tx.cut_pos + 65536 : MSS_CHECK_MAX;
-    qp->mss_check = qp->tx.cut_pos + step;
+    uint64_t step =
+        qp->tx.half.cut_pos < MSS_CHECK_MAX ? qp->tx.half.cut_pos + 65536 : MSS_CHECK_MAX;
+    qp->tx.mss_check = qp->tx.half.cut_pos + step;
 }
 
-static void release_batch_locked(struct iw_qp *qp)
+static void release_batch_locked(struct iw_qp_tx *tx)
 {
-    iw_pool_put(IW_POOL_BATCH, qp->batch);
-    qp->batch = NULL;
+    iw_pool_put(IW_POOL_BATCH, tx->batch);
+    tx->batch = NULL;
 }
 
 struct owning {
@@ -50,136 +51,143 @@ static bool copy_batch(struct iwc_batch *own, const struct iwc_batch *from)
 
 void iw_qp_own_unsent_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
-    if (!qp->batch || !qp->batch->gathered)
+    assert_held(&qp->tx.lock);
+    if (!qp->tx.batch || !qp->tx.batch->gathered)
         return;
-    struct iwc_batch *own = qp->linked ? iw_pool_get(IW_POOL_BATCH) : NULL;
+    struct iwc_batch *own = qp->tx.linked ? iw_pool_get(IW_POOL_BATCH) : NULL;
     iw_copy_begin(qp->pd);
-    bool copied = own && !iw_qp_revalidate_locked(qp) && copy_batch(own, qp->batch);
+    bool copied = own && !iw_qp_revalidate_locked(qp) && copy_batch(own, qp->tx.batch);
     iw_copy_end();
-    release_batch_locked(qp);
+    release_batch_locked(&qp->tx);
     if (copied)
-        qp->batch = own;
+        qp->tx.batch = own;
     else
         iw_pool_put(IW_POOL_BATCH, own);
-    if (!copied && qp->linked)
+    if (!copied && qp->tx.linked)
         iw_qp_lost_locked(qp, 0, w);
-}
-
-/** The FPDU cannot be finished: no Terminate can follow either. */
-static void break_off_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
-{
-    release_batch_locked(qp);
-    iw_qp_fail_locked(qp, err, NULL, 0, w);
-    iw_qp_lost_locked(qp, 0, w);
 }
 
 /**
  * TCP is full. It has room long before it says so: pollers try again, for as long as it takes bytes
  * now and then.
  */
-static void leave_to_pollers_locked(struct iw_qp *qp, bool moved)
+static void leave_to_pollers_locked(struct iw_qp_tx *tx, bool moved)
 {
-    assert_held(&qp->sq_lock);
+    assert_held(&tx->lock);
     if (moved)
-        qp->retries = RETRIES;
-    else if (qp->retries)
-        qp->retries--;
+        tx->retries = RETRIES;
+    else if (tx->retries)
+        tx->retries--;
     if (!iw_engine_leased())
-        qp->retries = 0;
-    if (qp->retries)
-        iw_dirty_again(&qp->dirty);
+        tx->retries = 0;
+    if (tx->retries)
+        iw_dirty_again(&tx->dirty);
+}
+
+/** How a batch fared. */
+enum fate {
+    MORE,   /* there may be another one */
+    DONE,   /* what can go now is with TCP */
+    WAITS,  /* as DONE, but a local work request waits for copies to end */
+    STOPS,  /* TCP is full, or lost */
+    BROKEN, /* so is the stream: all is done that has to be */
+};
+
+/** The FPDU cannot be finished: no Terminate can follow either. */
+static enum fate break_off_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
+{
+    release_batch_locked(&qp->tx);
+    iw_qp_fail_locked(qp, err, NULL, 0, w);
+    iw_qp_lost_locked(qp, 0, w);
+    return BROKEN;
+}
+
+/** What is next when TCP has taken a batch of @p bytes. */
+static enum fate next_locked(struct iw_qp *qp, uint64_t bytes)
+{
+    struct iw_qp_tx *tx = &qp->tx;
+    assert_held(&tx->lock);
+    if (bytes) {
+        bool left = qp->end.term_queued || tx->sq.cut != tx->sq.tail || tx->irq_cut != tx->ird.tail;
+        return left ? MORE : DONE;
+    }
+    /* there were local operations at most */
+    if (!iw_qp_waits_for_copies_locked(qp))
+        return DONE;
+    return iw_grace_ask(&tx->grace, &tx->dirty) ? MORE : WAITS;
 }
 
 /**
- * Fills the batch, or makes sure of one that was @p kept, and hands it to TCP: in one section, as
- * it may point into the program's memory. Its turn (tx_taken.h) ends when what TCP took is
- * completed.
- * @param err  [out] why a work request cannot be sent; of a kept batch: then nothing is sent
- * @return as iwc_tx_send()
+ * Fills the batch, or makes sure of the one that TCP had no room for, and hands it to TCP: in one
+ * section, as it may point into the program's memory. Its turn (tx_taken.h) ends when what TCP took
+ * is completed.
+ * @param r  [out] as iwc_tx_send(), unless BROKEN
  */
-static int send_batch_locked(struct iw_qp *qp, bool kept, enum iw_err *err)
+static enum fate send_batch_locked(struct iw_qp *qp, int *r, struct iw_wakes *w)
 {
-    int r = 0;
-    assert_held(&qp->sq_lock);
-    *err = IW_OK;
+    struct iw_qp_tx *tx = &qp->tx;
+    uint64_t before = tx->half.sent_pos;
+    bool kept = tx->blocked;
+    enum iw_err err = IW_OK;
+    if (!kept)
+        check_mss_locked(qp);
     iw_copy_begin(qp->pd);
     if (!kept)
-        *err = iw_qp_fill_locked(qp);
-    else if (qp->batch->gathered)
-        *err = iw_qp_revalidate_locked(qp);
-    if (!(kept && *err)) {
-        iw_sent_begin(&qp->sent);
-        r = iwc_tx_send(&qp->tx, qp->batch, qp->stream);
+        err = iw_qp_fill_locked(qp);
+    else if (tx->batch->gathered)
+        err = iw_qp_revalidate_locked(qp);
+    if (kept && err) {
+        iw_copy_end();
+        return break_off_locked(qp, err, w);
     }
+    iw_sent_begin(&qp->sent);
+    *r = iwc_tx_send(&tx->half, tx->batch, qp->stream);
     iw_copy_end();
-    return r;
+    tx->blocked = *r == -EAGAIN;
+    iw_sq_retire_locked(qp, w);
+    iw_sent_end(&qp->sent);
+    iw_answer_retire_locked(tx);
+    if (*r == -EFAULT)
+        return break_off_locked(qp, iw_qp_gone_locked(qp), w);
+    if (err)
+        iw_qp_fail_locked(qp, err, NULL, 0, w);
+    return *r ? STOPS : next_locked(qp, tx->half.sent_pos - before);
 }
 
 void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
-    assert_held(&qp->sq_lock);
-    if (!qp->linked || qp->tx_hold)
+    struct iw_qp_tx *tx = &qp->tx;
+    assert_held(&tx->lock);
+    if (!tx->linked || tx->hold)
         return;
-    enum iw_err err = IW_OK;
-    bool kept = qp->tx_blocked, more = false, waits = false;
-    uint64_t before = qp->tx.sent_pos;
-    size_t turn = iw_turn_bytes_locked(qp);
-    int r = 0;
-    while (r == 0) {
-        if (qp->tx.sent_pos - before >= turn) {
-            more = true;
-            iw_dirty_again(&qp->dirty);
-            break;
-        }
-        if (!iw_qp_batch_locked(qp, turn)) {
-            iw_dirty_push(&qp->dirty);
+    uint64_t before = tx->half.sent_pos;
+    size_t turn = iw_turn_bytes_locked(tx);
+    enum fate fate;
+    int r;
+    do {
+        if (!iw_qp_batch_locked(tx, turn)) {
+            iw_dirty_push(&tx->dirty);
             return;
         }
-        if (!kept)
-            check_mss_locked(qp);
-        uint64_t sent = qp->tx.sent_pos;
-        r = send_batch_locked(qp, kept, &err);
-        if (kept && err) {
-            break_off_locked(qp, err, w);
+        fate = send_batch_locked(qp, &r, w);
+        if (fate == BROKEN)
             return;
-        }
-        kept = false;
-        iw_sq_retire_locked(qp, w);
-        iw_sent_end(&qp->sent);
-        if (r == 0 && qp->tx.sent_pos == sent) { /* there were local operations at most */
-            waits = iw_qp_waits_for_copies_locked(qp);
-            if (waits && iw_grace_ask(&qp->grace, &qp->dirty))
-                continue;
-            break;
-        }
-        iw_answer_retire_locked(qp);
-        if (r == -EFAULT) {
-            break_off_locked(qp, iw_qp_gone_locked(qp), w);
-            return;
-        }
-        if (err) {
-            iw_qp_fail_locked(qp, err, NULL, 0, w);
-            err = IW_OK;
-        }
-    }
-    if (err)
-        iw_qp_fail_locked(qp, err, NULL, 0, w);
-    qp->unflushed = 0;
-    qp->tx_blocked = r == -EAGAIN;
-    if (qp->tx_blocked)
-        leave_to_pollers_locked(qp, qp->tx.sent_pos != before);
+    } while (fate == MORE && tx->half.sent_pos - before < turn);
+    bool moved = tx->half.sent_pos != before;
+    tx->unflushed = 0;
+    if (fate == MORE)
+        iw_dirty_again(&tx->dirty);
+    if (tx->blocked)
+        leave_to_pollers_locked(tx, moved);
     else
-        release_batch_locked(qp);
-    if (!qp->watched && qp->tx.sent_pos != before) {
-        qp->watched = true;
-        w->qp = qp;
-        w->cm |= IW_QP_NEWS_SENDS;
-        w->life = qp->life;
+        release_batch_locked(tx);
+    if (!tx->watched && moved) {
+        tx->watched = true;
+        iw_qp_note_news(qp, IW_QP_NEWS_SENDS, w);
     }
-    if (r < 0 && r != -EAGAIN)
+    if (fate == STOPS && r != -EAGAIN)
         iw_qp_lost_locked(qp, r, w);
-    else if (!more && !waits && !qp->tx_blocked && !qp->term_queued)
+    else if (fate == DONE && !qp->end.term_queued)
         iw_qp_sent_locked(qp, w);
     iw_qp_want_locked(qp);
 }

@@ -10,7 +10,7 @@
  *
  * So it stands first in a CQ for both, and is there to be polled when the receive of another CQ is.
  * Events are queued with completions (cq/cq.h), so that those of two CQs on one channel are in
- * order, too. Reads and atomics need nothing: they complete under sq_lock, behind what was sent
+ * order, too. Reads and atomics need nothing: they complete under tx.lock, behind what was sent
  * before. Not meant are other connections, and a peer's Write that a program finds by looking at
  * memory.
  *
@@ -24,13 +24,13 @@
 #include <stdbool.h>
 
 struct iw_sent {
-    /* Odd while a thread gives bytes to TCP and completes what it took; changed under sq_lock. */
+    /* Odd while a thread gives bytes to TCP and completes what it took; changed under tx.lock. */
     atomic_uint turns;
-    unsigned came_in; /* what it was when the last bytes had come in; under rx_lock */
+    unsigned came_in; /* what it was when the last bytes had come in; under rx.lock */
 };
 
 /**
- * Bytes are going to TCP. sq_lock. It needs no order of its own: whoever receives the answer to
+ * Bytes are going to TCP. tx.lock. It needs no order of its own: whoever receives the answer to
  * those bytes is behind the kernel's locks at the socket, through which they went.
  */
 static inline void iw_sent_begin(struct iw_sent *s)
@@ -39,14 +39,14 @@ static inline void iw_sent_begin(struct iw_sent *s)
     atomic_store_explicit(&s->turns, turns + 1, memory_order_relaxed);
 }
 
-/** What TCP took is completed. sq_lock. */
+/** What TCP took is completed. tx.lock. */
 static inline void iw_sent_end(struct iw_sent *s)
 {
     unsigned turns = atomic_load_explicit(&s->turns, memory_order_relaxed);
     atomic_store_explicit(&s->turns, turns + 1, memory_order_release);
 }
 
-/** Bytes have come in. rx_lock. */
+/** Bytes have come in. rx.lock. */
 static inline void iw_sent_note(struct iw_sent *s)
 {
     s->came_in = atomic_load_explicit(&s->turns, memory_order_acquire);
@@ -55,7 +55,7 @@ static inline void iw_sent_note(struct iw_sent *s)
 /** Waits while the turn goes on in which the last bytes came in. */
 void iw_sent_wait(struct iw_sent *s);
 
-/** Before a completion that tells of those bytes is added. rx_lock, and not sq_lock. */
+/** Before a completion that tells of those bytes is added. rx.lock, and not tx.lock. */
 static inline void iw_sent_before(struct iw_sent *s)
 {
     if (s->came_in & 1)

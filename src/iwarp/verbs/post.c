@@ -9,7 +9,7 @@
 
 int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-    return iw_post_send(iw_qp(qp), wr, bad_wr);
+    return iw_post_send(iw_qp(qp), wr, bad_wr, IW_POST_EACH);
 }
 
 int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)

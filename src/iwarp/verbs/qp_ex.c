@@ -69,9 +69,10 @@ static int wr_complete(struct ibv_qp_ex *q)
 {
     struct iw_qp *qp = iw_qp_of(q);
     struct iw_builder *b = qp->builder;
+    struct ibv_send_wr *bad;
     int r = b->error;
     if (!r && b->count)
-        r = iw_post_send_all(qp, b->wr);
+        r = iw_post_send(qp, b->wr, &bad, IW_POST_ALL);
     lock_put(&qp->build_lock);
     return r;
 }
