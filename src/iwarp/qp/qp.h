@@ -308,7 +308,7 @@ struct iw_qp {
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
     bool untold;                             /* which is on its way: nothing is flushed before */
     enum iw_err error;                       /* the first cause; IW_OK while all is well */
-    bool flushed;                            /* everything that was posted has been completed */
+    bool flushed;                            /* all posted work is completed; rx_lock, too */
     bool forgets;                            /* is being reset: what is left does not complete */
     uint32_t life;               /* how often it was reset; changed under rx_lock and sq_lock */
     atomic_bool over;            /* error is set: what still comes in is dropped */

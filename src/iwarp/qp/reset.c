@@ -114,8 +114,8 @@ void iw_qp_reset_end(struct iw_qp *qp)
     lock_get(&qp->sq_lock);
     if (qp->forgets) { /* else another thread has done it all */
         renew_sending_locked(qp);
+        renew_state_locked(qp); /* so that no receive is posted behind those that are cleared */
         renew_receiving_locked(qp);
-        renew_state_locked(qp);
     }
     lock_put(&qp->sq_lock);
     lock_put(&qp->rx_lock);

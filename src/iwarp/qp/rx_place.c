@@ -153,7 +153,8 @@ static void flush_late(struct iw_qp *qp)
 {
     struct iw_wakes w = {0};
     lock_get(&qp->rx_lock);
-    iw_recv_flush(qp, &w);
+    if (qp->flushed) /* else it was reset meanwhile */
+        iw_recv_flush(qp, &w);
     lock_put(&qp->rx_lock);
     iw_wakes_fire(&w);
 }
