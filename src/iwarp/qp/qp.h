@@ -283,7 +283,7 @@ struct iw_qp_end {
     uint8_t term[TERMINATE_MAX];
     bool untold;                 /* the CM is being told of the end: nothing is flushed before */
     enum iw_err error;           /* the first cause; IW_OK while all is well */
-    bool flushed;                /* everything that was posted has been completed */
+    bool flushed;                /* all posted work is completed; changed under rx.lock, too */
     bool forgets;                /* is being reset: what is left does not complete */
     atomic_bool over;            /* error is set: what still comes in is dropped */
     atomic_bool explained;       /* explanation is written, by whoever was first */

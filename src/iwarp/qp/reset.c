@@ -124,9 +124,9 @@ void iw_qp_reset_end(struct iw_qp *qp)
     lock_get(&qp->tx.lock);
     if (qp->end.forgets) { /* else another thread has done it all */
         renew_sending_locked(&qp->tx);
+        renew_state_locked(qp); /* so that no receive is posted behind those that are cleared */
         renew_receiving_locked(&qp->rx);
         renew_queue(&qp->own_rq);
-        renew_state_locked(qp);
     }
     lock_put(&qp->tx.lock);
     lock_put(&qp->rx.lock);

@@ -154,7 +154,8 @@ static void flush_late(struct iw_qp *qp)
 {
     struct iw_wakes w;
     iw_qp_enter_rx(qp, &w);
-    iw_recv_flush(qp, &w);
+    if (qp->end.flushed) /* else it was reset meanwhile */
+        iw_recv_flush(qp, &w);
     iw_qp_leave_rx(qp, &w);
 }
 
