@@ -86,12 +86,13 @@ expect_error 'a server of 5 pings' client '^rping: the server has disconnected a
 # -I: the address that the server sees.
 port=$(free_port)
 start_server server "$port" "$rping" -s -a 127.0.0.1 -p "$port"
-start client "$rping" -c -a 127.0.0.1 -I 127.0.0.2 -p "$port"
+start client "$rping" -c -a 127.0.0.1 -I 127.0.0.2 -p "$port" -v
 from()
 {
     grep -qE "^ *[0-9]+: 0200007F:[0-9A-F]{4} 0100007F:$(printf %04X "$port") 01 " /proc/net/tcp
 }
 within 10 from || failed '-I 127.0.0.2: not the source' client
+within 10 lines_at_least client 10 || failed 'no pings' client server # so it is accepted, too
 kill -KILL "${pids[client]}"
 ended client 10
 ended server 20
