@@ -86,9 +86,9 @@ static inline void lock_fini(struct lock *l)
 }
 
 #ifdef LOCK_OWNERS
-/* Of this thread; a library has one, whichever of its files it comes from. */
-__attribute__((weak, visibility("hidden"))) __thread bool lock_barred_;
-__attribute__((weak, visibility("hidden"))) __thread unsigned lock_held_[LOCK_RANKS];
+/* Of this thread; each library has its own, of lock.c. */
+extern __attribute__((visibility("hidden"))) __thread bool lock_barred_;
+extern __attribute__((visibility("hidden"))) __thread unsigned lock_held_[LOCK_RANKS];
 
 #define assert_held(l)      assert((l)->held &&pthread_equal((l)->owner, pthread_self()))
 #define assert_not_barred() assert(!lock_barred_)
