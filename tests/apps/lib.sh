@@ -120,13 +120,21 @@ stop()
     ended "$1" 10
 }
 
+# closed_early NAME: stock rping closes its channel of events before its own thread is back from it, and
+# that thread then ends the program, which has done all its work; over the kernel's devices, too.
+closed_early()
+{
+    [ "$status" = 255 ] && grep -qx 'rdma_get_cm_event: Bad file descriptor' "$dir/$1.err"
+}
+
 # expect_status WHAT NAME SECONDS STATUS [OTHER...]: shows the outputs of OTHERs as well on failure.
 expect_status()
 {
     local what=$1 name=$2 seconds=$3 want=$4
     shift 4
     ended "$name" "$seconds"
-    [ $status = "$want" ] || failed "$what: $name: exit status $status, wanted $want" "$name" "$@"
+    [ $status = "$want" ] || { [ "$want" = 0 ] && closed_early "$name"; } ||
+        failed "$what: $name: exit status $status, wanted $want" "$name" "$@"
 }
 
 # Later releases' server listens to TCP, too, at the number of its RDMA port, which is a TCP port here.
