@@ -13,10 +13,11 @@ start_capture()
 }
 
 # decode ARGUMENT...: in two passes, as a frame tells where it is reassembled; without two
-# heuristics that claim short Sends as theirs.
+# heuristics that claim short Sends as theirs; by what is in a stream rather than by its port, which
+# may be one that Wireshark knows.
 decode()
 {
-    tshark -2 -r "$capture" --disable-protocol rpcordma --disable-protocol smb_direct \
+    tshark -2 -r "$capture" -o tcp.try_heuristic_first:TRUE --disable-protocol rpcordma --disable-protocol smb_direct \
         "$@" 2>/dev/null
 }
 
