@@ -62,6 +62,18 @@ for file in quickstart check bench/run tests/interop/siw/matrix; do
     [ -x "$SRCDIR/$file" ] || failed "$file cannot be run"
 done
 
+# row CLIENT: plays the row in $dir/work/lines. Over rxm, libfabric itself posts a receive to an endpoint
+# that it has closed, and crashes, in a few of a hundred plays on a busy machine: up to three tries.
+row()
+{
+    local before=$failures tries=1
+    [[ $1 != *ofi_rxm* ]] || tries=3
+    until play "$1" "$dir/work/lines" -e && [ "$failures" = "$before" ] || [ $((--tries)) = 0 ]; do
+        echo "once more: $1"
+        failures=$before
+    done
+}
+
 # The server goes first, and stays or ends by itself; the client shows what was seen.
 played=0
 while IFS=$'\t' read -r server client seen; do
@@ -71,7 +83,7 @@ while IFS=$'\t' read -r server client seen; do
     [ "$server" = - ] || echo "\$ anywarp run $server &" >>"$dir/work/lines"
     echo "\$ anywarp run $client" >>"$dir/work/lines"
     tr '\t' '\n' <<<"$seen" >>"$dir/work/lines"
-    play "$client" "$dir/work/lines" -e
+    row "$client"
     played=$((played + 1))
 done <"$dir/rows"
 [ $played -gt 10 ] || failed "only $played programs"
