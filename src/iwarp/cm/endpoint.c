@@ -384,14 +384,22 @@ void iw_cm_hold_over(struct iw_cm *cm)
 
 /* ---- the program's calls that are common to both sides ---- */
 
-struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param)
+struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param, const char *call)
 {
-    if (param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH ||
-        param->private_data_len > IW_CM_PRIVATE_DATA_MAX)
+    if (param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH)
         return NULL;
+    if (param->private_data_len > IW_CM_PRIVATE_DATA_MAX) {
+        iw_refuse(call, PRIVATE_DATA, (size_t)param->private_data_len, IW_CM_PRIVATE_DATA_MAX);
+        return NULL;
+    }
+    struct iw_qp *qp = NULL;
     if (param->qp)
-        return iw_qp(param->qp);
-    return param->ctx ? iw_qp_find(param->ctx, param->qp_num) : NULL;
+        qp = iw_qp(param->qp);
+    else if (param->ctx)
+        qp = iw_qp_find(param->ctx, param->qp_num);
+    if (!qp)
+        iw_refuse(call, NO_QP);
+    return qp;
 }
 
 void iw_cm_destroy(struct iw_cm *cm)

@@ -176,7 +176,7 @@ void iw_cm_forget_handler(struct iw_cm *cm);
 extern const struct iw_qp_owner iw_cm_owner;
 
 /** The QP of @p param for a new connection. @return NULL if there is none, or a limit is passed */
-struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param);
+struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param, const char *call);
 
 /** Adds the socket to the engine; the source holds a reference. @return 0 or a negative errno */
 int iw_cm_watch(struct iw_cm *cm, uint32_t events);

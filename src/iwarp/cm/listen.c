@@ -340,10 +340,12 @@ static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *
 
 int iw_cm_accept(struct iw_cm *cm, const struct iw_cm_param *param)
 {
-    struct iw_qp *qp = iw_cm_param_qp(param);
+    struct iw_qp *qp = iw_cm_param_qp(param, "rdma_accept");
     if (!qp)
         return -EINVAL;
     int r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
+    if (r == -EINVAL)
+        iw_refuse("rdma_accept", QP_TAKEN);
     if (r)
         return r;
     r = decide(cm, IW_CM_EV_ACCEPT);

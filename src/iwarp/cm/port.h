@@ -17,6 +17,7 @@
 #include "device/netif.h"
 #include "engine/waiter.h"
 #include "env/eventfd.h"
+#include "env/refuse.h"
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

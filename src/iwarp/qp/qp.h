@@ -41,6 +41,7 @@
 #include "engine/deferred.h"
 #include "engine/source.h"
 #include "env/limits.h"
+#include "env/refuse.h"
 #include "mem/mw.h"
 #include "mem/quiesce.h"
 #include "mem/region.h"
@@ -97,6 +98,7 @@ struct iw_rq {
     struct iw_srq *srq;       /* that this is the queue of; NULL: a QP's own */
     uint32_t limit;           /* SRQ: fewer receives than this raise its event, once; 0: disarmed */
     struct list waiting;      /* SRQ: struct iw_qp.rq_link, those with early messages */
+    struct iw_refused refused;
 };
 
 /** @return 0 or ENOMEM; iw_rq_fini() is due after both */
@@ -343,7 +345,8 @@ struct iw_qp {
     struct iw_qp_end end;
     struct iw_qp_rx rx;
     struct iw_qp_hints hints;
-    struct iw_sent sent; /* between the halves: given to TCP and not completed yet */
+    struct iw_refused refused; /* of its posts */
+    struct iw_sent sent;       /* between the halves: given to TCP and not completed yet */
 
     /* under tx.lock */
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */

@@ -11,7 +11,7 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
                                           struct ibv_comp_channel *channel, int comp_vector)
 {
     if (!context)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_create_cq", ARGUMENT));
     struct iw_cq *cq = iw_cq_create(context, cqe, cq_context, channel, comp_vector, iw_qps_fail);
     if (!cq)
         return NULL;
@@ -21,7 +21,7 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
 
 VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-    return cq ? iw_cq_resize(iw_cq(cq), cqe) : EINVAL;
+    return cq ? iw_cq_resize(iw_cq(cq), cqe) : iw_refuse("ibv_resize_cq", ARGUMENT);
 }
 
 int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
@@ -36,7 +36,7 @@ int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 {
     if (!cq)
-        return EINVAL;
+        return iw_refuse("ibv_destroy_cq", ARGUMENT);
     struct iw_context *ctx = iw_context(cq->context);
     struct iw_pd *parent = iw_cq(cq)->parent;
     int r = iw_cq_destroy(iw_cq(cq));

@@ -8,14 +8,15 @@
 VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init_attr)
 {
     if (!pd || !init_attr)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_create_qp", ARGUMENT));
     struct iw_qp *qp = iw_qp_create(iw_pd(pd), init_attr);
     return qp ? &qp->pub : NULL;
 }
 
 VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
-    return qp && attr ? iw_qp_modify(iw_qp(qp), attr, attr_mask) : EINVAL;
+    return qp && attr ? iw_qp_modify(iw_qp(qp), attr, attr_mask)
+                      : iw_refuse("ibv_modify_qp", ARGUMENT);
 }
 
 VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
@@ -24,7 +25,7 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
     struct ibv_qp_init_attr unwanted;
     (void)attr_mask; /* more than asked for is always allowed */
     if (!qp || !attr)
-        return EINVAL;
+        return iw_refuse("ibv_query_qp", ARGUMENT);
     iw_qp_query(iw_qp(qp), attr, init_attr ? init_attr : &unwanted);
     return 0;
 }
@@ -32,7 +33,7 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
 VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
     if (!qp)
-        return EINVAL;
+        return iw_refuse("ibv_destroy_qp", ARGUMENT);
     iw_qp_stop(iw_qp(qp));
     /* Also those that the close itself raised. */
     settle_async_events(qp->context, qp,
