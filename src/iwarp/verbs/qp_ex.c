@@ -6,6 +6,7 @@
  * else waits.
  */
 #include "device/context.h"
+#include "faults/like.h"
 #include "qp/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -339,6 +340,8 @@ static int check(const struct ibv_qp_init_attr_ex *a)
 struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     int r = check(attr);
+    if (!r && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+        r = iw_like_ops(attr->send_ops_flags);
     if (r)
         return null_errno(r);
     if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
