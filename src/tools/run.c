@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/elf.h"
+#include "tools/like.h"
 #include "tools/program.h"
 #include "tools/tool.h"
 
@@ -86,11 +87,17 @@ static void set_variable(char *assignment)
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"env", required_argument, NULL, 'e'}, {0}};
+    static const struct option options[] = {
+        {"env", required_argument, NULL, 'e'}, {"like", required_argument, NULL, 'l'}, {0}};
     for (int c; (c = getopt_long(argc, argv, "+e:", options, NULL)) != -1;) {
-        if (c != 'e')
+        if (c == 'l' && !strcmp(optarg, "list"))
+            return like_list();
+        if (c == 'l')
+            like_set(optarg);
+        else if (c == 'e')
+            set_variable(optarg);
+        else
             return TOOL_USAGE;
-        set_variable(optarg);
     }
     if (optind == argc)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
@@ -106,12 +113,14 @@ static int run(int argc, char **argv)
 
 const struct tool tool_run = {
     .name = "run",
-    .arguments = "[-e VARIABLE=VALUE]... [--] COMMAND [ARGUMENT...]",
+    .arguments = "[-e VARIABLE=VALUE]... [--like ADAPTER|list] [--] COMMAND [ARGUMENT...]",
     .summary = "run a program on anywarp",
     .help =
         "Becomes the program, with anywarp's libraries before the system's: same process, same\n"
         "exit status, signals go straight to it.\n"
         "\n"
-        "  -e, --env VARIABLE=VALUE   set a variable of the program, as in -e ANYWARP_CRC=on\n",
+        "  -e, --env VARIABLE=VALUE   set a variable of the program, as in -e ANYWARP_CRC=on\n"
+        "  --like ADAPTER             refuse what this adapter would refuse, and log why; list\n"
+        "                             prints the adapters, their limits and the sources of these\n",
     .run = run,
 };

@@ -69,6 +69,8 @@ static const struct {
     {"ANYWARP_FAULTS", "off", false, {DEFAULTS, .faults = false}},
     {"ANYWARP_FAULTS", "0", true, {DEFAULTS}},
     {"ANYWARP_DEVICES", "aw0=eth0 aw1=eth1", false, {DEFAULTS, .devices = "aw0=eth0 aw1=eth1"}},
+    {"ANYWARP_LIKE", "", false, {DEFAULTS}},
+    {"ANYWARP_LIKE", "anywarp", true, {DEFAULTS}},
 };
 
 static bool same(const struct iw_conf *a, const struct iw_conf *b)
@@ -114,6 +116,24 @@ static void each_knob(void **state)
     }
 }
 
+/* Those that it may be like are a table of pointers, which no row above can have. */
+static void each_adapter(void **state)
+{
+    (void)state;
+    size_t n, m;
+    const struct iw_adapter *a = iw_adapters(&n);
+    const struct iw_knob *k = iw_knobs(&m);
+    while (strcmp(k->name, "ANYWARP_LIKE") != 0)
+        k++;
+    for (size_t i = 0; i < n; i++) {
+        struct iw_conf conf = {0};
+        assert_true(k->parse(&conf, a[i].name));
+        assert_ptr_equal(conf.like, &a[i]);
+        for (enum iw_limit l = 0; l < IW_LIMITS; l++)
+            assert_true(a[i].limit[l].source || !a[i].limit[l].value);
+    }
+}
+
 /* What cannot be stored as it stands in the table would silently be something else. */
 static void each_default(void **state)
 {
@@ -147,9 +167,11 @@ int main(void)
     static const char *const names[] = {
         "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",     "ANYWARP_SPIN_US",
         "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES", "ANYWARP_STATS",
-        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",  "ANYWARP_SILENCE_S"};
+        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",  "ANYWARP_SILENCE_S",
+        "ANYWARP_LIKE"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
+        cmocka_unit_test(each_adapter),
         cmocka_unit_test(each_default),
         cmocka_unit_test(judging_changes_nothing),
     };

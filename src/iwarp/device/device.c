@@ -7,6 +7,7 @@
 #include "env/driver.h"
 #include "env/limits.h"
 #include "env/log.h"
+#include "faults/like.h"
 
 #include <ctype.h>
 #include <endian.h>
@@ -183,6 +184,7 @@ void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
         .max_pkeys = 1,
         .phys_port_cnt = 1,
     };
+    iw_like_attr(attr);
 }
 
 static enum ibv_mtu mtu_class(unsigned mtu)

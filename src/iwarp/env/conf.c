@@ -144,6 +144,14 @@ static bool parse_devices(struct iw_conf *conf, const char *s)
     return parse_string(s, conf->devices, sizeof(conf->devices));
 }
 
+static bool parse_like(struct iw_conf *conf, const char *s)
+{
+    const struct iw_adapter *a = iw_adapter_find(s);
+    if (a)
+        conf->like = a;
+    return a != NULL;
+}
+
 static const struct iw_knob knobs[] = {
     {"ANYWARP_CRC", "choice", "auto, on, off", "auto",
      "CRC32c of each FPDU; auto is off between addresses of this host; a peer that asks always "
@@ -186,6 +194,8 @@ static const struct iw_knob knobs[] = {
      "a "
      "handler of SIGSEGV and SIGBUS where the program has none; off: the process",
      parse_faults},
+    {"ANYWARP_LIKE", "choice", "an adapter of anywarp run --like list", NULL,
+     "refuse what this adapter would refuse; none: only what this one does", parse_like},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
      "2: say why completions fail and connections die; 3, 4: more", NULL},
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},

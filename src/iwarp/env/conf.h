@@ -3,6 +3,8 @@
 #ifndef ANYWARP_ENV_CONF_H
 #define ANYWARP_ENV_CONF_H
 
+#include "env/adapter.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +26,7 @@ struct iw_conf {
     unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
     bool faults;         /* ANYWARP_FAULTS: survive those of registered memory, on by default */
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
+    const struct iw_adapter *like; /* ANYWARP_LIKE: refuse what this one would; NULL: nothing */
 };
 
 /* One environment variable. "anywarp config" and the table in README.md say what stands here. */

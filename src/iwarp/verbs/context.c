@@ -3,6 +3,7 @@
  * The op slots of a context. No slot is empty: some of the inlines that call them do not look. What
  * this device does not do returns EOPNOTSUPP, or NULL with that errno.
  */
+#include "env/conf.h"
 #include "env/later.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -171,4 +172,6 @@ static const struct verbs_context slots = {
 void verbs_fill_ops(struct verbs_context *v)
 {
     *v = slots;
+    if (iw_conf()->like)
+        v->context.ops.post_send = op_post_send_like;
 }

@@ -2,6 +2,7 @@
 /* Completion queues. Polling and arming are in post.c. */
 #include "cq/cq.h"
 #include "device/context.h"
+#include "faults/like.h"
 #include "mem/pd.h"
 #include "qp/overrun.h"
 #include "verbs/export.h"
@@ -12,6 +13,9 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
 {
     if (!context)
         return null_errno(iw_refuse("ibv_create_cq", ARGUMENT));
+    int r = iw_like_cq(cqe);
+    if (r)
+        return null_errno(r);
     struct iw_cq *cq = iw_cq_create(context, cqe, cq_context, channel, comp_vector, iw_qps_fail);
     if (!cq)
         return NULL;
@@ -21,7 +25,10 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
 
 VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-    return cq ? iw_cq_resize(iw_cq(cq), cqe) : iw_refuse("ibv_resize_cq", ARGUMENT);
+    if (!cq)
+        return iw_refuse("ibv_resize_cq", ARGUMENT);
+    int r = iw_like_cq(cqe);
+    return r ? r : iw_cq_resize(iw_cq(cq), cqe);
 }
 
 int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)

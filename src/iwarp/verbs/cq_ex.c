@@ -7,6 +7,7 @@
 #include "cq/visibility.h"
 #include "device/context.h"
 #include "engine/poller.h"
+#include "faults/like.h"
 #include "mem/pd.h"
 #include "qp/overrun.h"
 #include "verbs/export.h"
@@ -166,6 +167,9 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
         return null_errno(EINVAL);
     if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
         return null_errno(EINVAL);
+    int r = iw_like_cq(attr->cqe);
+    if (r)
+        return null_errno(r);
     struct iw_cq *cq = iw_cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel,
                                     (int)attr->comp_vector, iw_qps_fail);
     if (!cq)

@@ -19,6 +19,8 @@ int op_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 int op_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int op_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/** As op_post_send(), for ANYWARP_LIKE: what the adapter does not do ends the list with EINVAL. */
+int op_post_send_like(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* cq.c */

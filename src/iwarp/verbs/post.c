@@ -3,6 +3,7 @@
 #include "cq/cq.h"
 #include "cq/visibility.h"
 #include "engine/poller.h"
+#include "faults/like.h"
 #include "qp/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -10,6 +11,26 @@
 int op_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     return iw_post_send(iw_qp(qp), wr, bad_wr, IW_POST_EACH);
+}
+
+int op_post_send_like(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    struct ibv_send_wr *last = NULL, *bad = wr;
+    while (bad && !iw_like_send(bad)) {
+        last = bad;
+        bad = bad->next;
+    }
+    if (!bad)
+        return op_post_send(qp, wr, bad_wr);
+    if (last) {
+        last->next = NULL;
+        int r = op_post_send(qp, wr, bad_wr);
+        last->next = bad;
+        if (r)
+            return r;
+    }
+    *bad_wr = bad;
+    return EINVAL;
 }
 
 int op_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)

@@ -2,6 +2,7 @@
 /* Queue pairs. Posting is in post.c. */
 #include "qp/qp.h"
 #include "device/context.h"
+#include "faults/like.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -9,6 +10,9 @@ VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_
 {
     if (!pd || !init_attr)
         return null_errno(iw_refuse("ibv_create_qp", ARGUMENT));
+    int r = iw_like_qp(init_attr);
+    if (r)
+        return null_errno(r);
     struct iw_qp *qp = iw_qp_create(iw_pd(pd), init_attr);
     return qp ? &qp->pub : NULL;
 }

@@ -6,6 +6,7 @@
  * else waits.
  */
 #include "device/context.h"
+#include "faults/like.h"
 #include "qp/qp.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -343,6 +344,10 @@ struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
         return null_errno(iw_refuse("ibv_create_qp_ex", QP_PD));
     if (attr->pd->context != context)
         return null_errno(iw_refuse("ibv_create_qp_ex", OTHER_CONTEXT, "the protection domain"));
+    int r =
+        attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? iw_like_ops(attr->send_ops_flags) : 0;
+    if (r)
+        return null_errno(r);
     struct ibv_qp_init_attr plain = {
         .qp_context = attr->qp_context,
         .send_cq = attr->send_cq,

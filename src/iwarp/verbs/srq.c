@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
+#include "faults/like.h"
 #include "qp/rx_shared.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -8,6 +9,9 @@ VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
 {
     if (!pd || !attr)
         return null_errno(iw_refuse("ibv_create_srq", ARGUMENT));
+    int r = iw_like_srq(&attr->attr);
+    if (r)
+        return null_errno(r);
     struct iw_srq *srq = iw_srq_create(iw_pd(pd), attr);
     return srq ? &srq->pub : NULL;
 }
