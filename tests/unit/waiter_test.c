@@ -139,6 +139,9 @@ static void the_engine_serves_those_whose_leader_left(void **state)
 static void a_leader_is_cancelled(void **state)
 {
     (void)state;
+#ifdef ANYWARP_TSAN /* it does not see the locks that are taken after a call was cancelled */
+    skip();
+#endif
     begin(&waiters[0]);
     begin(&waiters[1]);
     cancel(&waiters[1]);
