@@ -223,6 +223,7 @@ enum iw_qp_news {
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
+    IW_QP_NEWS_UNMET = 1 << 7, /* a Send finds no receive: iw_qp_unmet() is due in a second */
 };
 
 /* See cq/counter.h. */
@@ -303,6 +304,9 @@ struct iw_qp_rx {
     struct iw_recv recv; /* the Send in progress */
     struct iw_held *held_head, *held_tail;
     size_t held_bytes;
+    uint64_t held_since; /* iw_now() when the first was held */
+    bool unmet_timed;    /* iw_qp_unmet() is going to be called */
+    bool unmet_told;
     struct iw_stall stall;
     uint32_t writing;      /* bytes so far of the Write that comes in */
     uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
