@@ -3,7 +3,7 @@
 
 enum iw_pace iw_pace_post(const struct iw_pace_facts *f)
 {
-    bool waits = f->polled && !f->heard && !f->passed && f->unsent < f->turn;
+    bool waits = !iw_pace_is_awaited(f) && f->polled && f->unsent < f->turn;
     return waits ? IW_PACE_DEFER : IW_PACE_SEND;
 }
 

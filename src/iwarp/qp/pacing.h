@@ -61,6 +61,12 @@ struct iw_paced {
     bool ends;   /* what there is to send is too little for one: it has to prove itself again */
 };
 
+/** Whether somebody may wait for what was just posted: then the other facts do not matter. */
+static inline bool iw_pace_is_awaited(const struct iw_pace_facts *f)
+{
+    return f->heard || f->passed;
+}
+
 /** What becomes of work that was just posted: SEND or DEFER. */
 enum iw_pace iw_pace_post(const struct iw_pace_facts *f);
 

@@ -280,13 +280,12 @@ static bool may_wait_locked(struct iw_qp *qp)
         iw_cork_pull_locked(&qp->tx);
     }
     qp->tx.passes = passes(qp);
-    struct iw_pace_facts f = {
-        .polled = is_polled(qp),
-        .heard = heard,
-        .passed = qp->tx.passes != before,
-        .unsent = qp->tx.unflushed,
-        .turn = iw_turn_bytes_locked(&qp->tx),
-    };
+    struct iw_pace_facts f = {.heard = heard, .passed = qp->tx.passes != before};
+    if (iw_pace_is_awaited(&f)) /* a ping-pong has no time for more */
+        return false;
+    f.polled = is_polled(qp);
+    f.unsent = qp->tx.unflushed;
+    f.turn = iw_turn_bytes_locked(&qp->tx);
     return iw_pace_post(&f) == IW_PACE_DEFER;
 }
 
