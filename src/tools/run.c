@@ -85,6 +85,18 @@ static void set_variable(char *assignment)
         tool_die(TOOL_FAILED, "out of memory");
 }
 
+void tool_exec(char **argv)
+{
+    tool_check_libraries();
+    tool_set_environment();
+    char *program = program_find(*argv);
+    check_privileges(program);
+    check_loader(program);
+    execvp(program, argv); /* its path has a slash: nothing is searched */
+    tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
+             strerror(errno));
+}
+
 static int run(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -101,14 +113,7 @@ static int run(int argc, char **argv)
     }
     if (optind == argc)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
-    tool_check_libraries();
-    tool_set_environment();
-    char *program = program_find(argv[optind]);
-    check_privileges(program);
-    check_loader(program);
-    execvp(program, argv + optind); /* its path has a slash: nothing is searched */
-    tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
-             strerror(errno));
+    tool_exec(argv + optind);
 }
 
 const struct tool tool_run = {
