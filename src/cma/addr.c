@@ -7,14 +7,19 @@
 int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 {
     int r;
-    if (id->pub.ps == RDMA_PS_IPOIB || cma_addr_lacks_scope(addr))
-        return -EINVAL;
+    const char *call = active ? "rdma_resolve_addr" : "rdma_bind_addr";
+    if (id->pub.ps == RDMA_PS_IPOIB)
+        return -iw_refuse(call, PORT_SPACE, (unsigned)id->pub.ps);
+    if (cma_addr_lacks_scope(addr))
+        return -iw_refuse(call, SCOPE);
     if (!cma_port_free(id, addr))
-        return -EADDRINUSE;
+        return -iw_refuse(call, PORT_TAKEN, ntohs(cma_addr_port(addr)));
     if (active)
         r = iw_cm_bind_active(id->cm, addr);
     else
         r = iw_cm_bind(id->cm, addr, addr->sa_family == AF_INET6 && cma_afonly(id));
+    if (r == -EADDRINUSE)
+        iw_refuse(call, PORT_IN_USE, ntohs(cma_addr_port(addr)));
     if (r < 0)
         return r;
     iw_cm_addresses(id->cm, &id->bound, NULL);
@@ -26,8 +31,11 @@ int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 {
     if (pub && addr && addr->sa_family == AF_IB)
-        return cma_fail(EAFNOSUPPORT);
-    struct cma_id *id = addr && addr_len(addr) ? cma_enter(pub, CMA_CALL_BIND) : NULL;
+        return cma_fail(iw_refuse("rdma_bind_addr", FAMILY, addr->sa_family));
+    bool usable = addr && addr_len(addr);
+    if (!usable)
+        iw_refuse("rdma_bind_addr", ARGUMENT);
+    struct cma_id *id = usable ? cma_enter(pub, CMA_CALL_BIND) : NULL;
     if (!id)
         return cma_refused(pub);
     if (iw_cm_chaos(IW_FAULT_BIND_ADDR, NULL))
@@ -63,7 +71,7 @@ static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
         return -EINVAL;
     int r = cma_addr_complete(dst, (struct sockaddr *)&from);
     if (r < 0)
-        return r;
+        return -iw_refuse("rdma_resolve_addr", SCOPE);
     struct cma_event *event = NULL;
     if (!iw_cm_chaos(IW_FAULT_RESOLVE_ADDR, NULL))
         event = cma_event_create(id, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -98,6 +106,8 @@ int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_addr, struct 
 {
     (void)timeout_ms; /* a look at the routing table does not wait */
     bool usable = dst_addr && addr_len(dst_addr) && (!src_addr || addr_len(src_addr));
+    if (!usable)
+        iw_refuse("rdma_resolve_addr", ARGUMENT);
     struct cma_id *id = usable ? cma_enter(pub, CMA_CALL_RESOLVE_ADDR) : NULL;
     if (!id)
         return cma_refused(pub);

@@ -18,12 +18,12 @@ bool cma_connects(const struct cma_id *id)
 }
 
 /* A depth asked for; 0xff asks for all that the device can and the peer offers. */
-static int depth(uint8_t asked, int device, uint8_t offered, uint8_t *out)
+static int depth(const char *name, uint8_t asked, int device, uint8_t offered, uint8_t *out)
 {
     if (asked == RDMA_MAX_RESP_RES)
         *out = device < offered ? (uint8_t)device : offered;
     else if (asked > device)
-        return -EINVAL;
+        return -iw_refuse("rdma_conn_param", DEPTH, name, asked, device);
     else
         *out = asked;
     return 0;
@@ -35,8 +35,10 @@ static int fill_param(const struct cma_id *id, const struct rdma_conn_param *con
 {
     size_t own = id->connect_data_len, len = own + conn->private_data_len;
     struct ibv_device_attr device;
-    if (len > CMA_PRIVATE_DATA_MAX || !id->pub.verbs)
-        return -EINVAL;
+    if (len > CMA_PRIVATE_DATA_MAX)
+        return -iw_refuse("rdma_conn_param", PRIVATE_DATA, len, CMA_PRIVATE_DATA_MAX);
+    if (!id->pub.verbs)
+        return -iw_refuse("rdma_conn_param", NO_DEVICE);
     int r = ibv_query_device(id->pub.verbs, &device);
     if (r)
         return -r;
@@ -52,12 +54,12 @@ static int fill_param(const struct cma_id *id, const struct rdma_conn_param *con
         .qp = id->pub.qp,
         .qp_num = id->pub.qp ? id->pub.qp->qp_num : conn->qp_num,
     };
-    r = depth(conn->responder_resources, device.max_qp_rd_atom, id->responder_resources,
-              &param->responder_resources);
+    r = depth("responder_resources", conn->responder_resources, device.max_qp_rd_atom,
+              id->responder_resources, &param->responder_resources);
     if (r < 0)
         return r;
-    return depth(conn->initiator_depth, device.max_qp_init_rd_atom, id->initiator_depth,
-                 &param->initiator_depth);
+    return depth("initiator_depth", conn->initiator_depth, device.max_qp_init_rd_atom,
+                 id->initiator_depth, &param->initiator_depth);
 }
 
 /* The port may have been changed for one that this connection has to itself. */
@@ -74,7 +76,7 @@ static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, e
     uint8_t data[CMA_PRIVATE_DATA_MAX];
     struct iw_cm_param param;
     if (!cma_connects(id))
-        return -EOPNOTSUPP;
+        return -iw_refuse(cma_call_name(call), SERVICE);
     int r = fill_param(id, conn, data, &param);
     if (r < 0)
         return r;
@@ -99,8 +101,9 @@ static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, e
 
 static int begin(struct rdma_cm_id *pub, const struct rdma_conn_param *conn, enum cma_call call)
 {
-    bool complete = conn || (pub && pub->qp);
-    struct cma_id *id = complete ? cma_enter(pub, call) : NULL;
+    if (!conn && pub && !pub->qp)
+        return cma_fail(iw_refuse(cma_call_name(call), NO_QP));
+    struct cma_id *id = cma_enter(pub, call);
     return id ? cma_complete(id, begin_locked(id, conn ? conn : &defaults, call))
               : cma_refused(pub);
 }

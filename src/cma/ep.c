@@ -112,7 +112,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
         return cma_no_handle();
     struct cma_id *listener = cma_id(listen);
     if (!listener->sync)
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse("rdma_get_request", NOT_SYNCHRONOUS));
     cma_drop_held_event(listener);
     if (rdma_get_cm_event(listen->channel, &event))
         return -1;

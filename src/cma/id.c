@@ -24,7 +24,7 @@ int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, v
     case RDMA_PS_IPOIB:
         break;
     default:
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse("rdma_create_id", PORT_SPACE, (unsigned)ps));
     }
     if (!iw_cm_contexts())
         return -1;
@@ -46,8 +46,10 @@ int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, v
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
                    enum rdma_port_space ps)
 {
-    if (!id)
+    if (!id) {
+        iw_refuse("rdma_create_id", ARGUMENT);
         return cma_no_handle();
+    }
     bool datagrams = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
     return cma_id_create(channel, id, context, ps, datagrams ? IBV_QPT_UD : IBV_QPT_RC);
 }

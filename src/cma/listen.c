@@ -2,12 +2,13 @@
 /* Listening ids. */
 #include "cma.h"
 
+#define LISTEN      "rdma_listen"
 #define BACKLOG_MAX 1024
 
 static int listen_locked(struct cma_id *id, int backlog)
 {
     if (!cma_connects(id))
-        return -EOPNOTSUPP;
+        return -iw_refuse(LISTEN, SERVICE);
     if (iw_cm_chaos(IW_FAULT_LISTEN, NULL))
         return -EADDRINUSE;
     if (id->state == CMA_IDLE) {
@@ -20,13 +21,15 @@ static int listen_locked(struct cma_id *id, int backlog)
     /* A port is shared for connections only. */
     id->reuseaddr = false;
     if (!cma_port_free(id, (struct sockaddr *)&id->bound))
-        return -EADDRINUSE;
+        return -iw_refuse(LISTEN, PORT_TAKEN, ntohs(cma_addr_port((struct sockaddr *)&id->bound)));
     if (backlog <= 0 || backlog > BACKLOG_MAX)
         backlog = BACKLOG_MAX;
     lock_get(&cma_events);
     id->backlog = backlog;
     lock_put(&cma_events);
     int r = iw_cm_listen(id->cm, backlog);
+    if (r == -EADDRINUSE)
+        iw_refuse(LISTEN, PORT_IN_USE, ntohs(cma_addr_port((struct sockaddr *)&id->bound)));
     if (r < 0)
         return r;
     id->pub.route.addr.src_storage = id->bound;

@@ -8,7 +8,7 @@
 static int take(void *to, size_t size, const void *val, size_t len)
 {
     if (len != size || !val)
-        return -EINVAL;
+        return -iw_refuse("rdma_set_option", OPTION_VALUE, len);
     memcpy(to, val, size);
     return 0;
 }
@@ -80,7 +80,7 @@ int rdma_set_option(struct rdma_cm_id *pub, int level, int name, void *val, size
     while (o < end && (o->level != level || o->name != name))
         o++;
     if (pub && o == end)
-        return cma_fail(ENOSYS);
+        return cma_fail(iw_refuse("rdma_set_option", OPTION, name, level));
     struct cma_id *id = pub ? cma_enter(pub, o->call) : NULL;
     return id ? cma_leave(id, o->set(id, val, len)) : cma_refused(pub);
 }

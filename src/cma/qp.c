@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define CREATE "rdma_create_qp"
+
 static void destroy_cq(struct ibv_cq *cq, struct ibv_comp_channel *channel)
 {
     if (cq)
@@ -119,16 +121,18 @@ static int init_qp(struct cma_id *id, struct ibv_qp *qp)
 static int complete_attr(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     const struct rdma_cm_id *pub = &id->pub;
-    if (!pub->verbs || pub->qp)
-        return -EINVAL;
+    if (!pub->verbs)
+        return -iw_refuse(CREATE, NO_DEVICE);
+    if (pub->qp)
+        return -iw_refuse(CREATE, HAS_QP);
     if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
         attr->pd = pub->pd;
     attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
     if (attr->pd->context != pub->verbs)
-        return -EINVAL;
+        return -iw_refuse(CREATE, OTHER_CONTEXT, "the protection domain");
     if ((attr->send_cq && pub->send_cq && attr->send_cq != pub->send_cq) ||
         (attr->recv_cq && pub->recv_cq && attr->recv_cq != pub->recv_cq))
-        return -EINVAL;
+        return -iw_refuse(CREATE, ID_CQ);
     if (!attr->srq)
         attr->srq = pub->srq;
     return complete_cqs(id, attr);
@@ -185,8 +189,10 @@ int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-    if (!id || !attr)
+    if (!id || !attr) {
+        iw_refuse(CREATE, ARGUMENT);
         return cma_no_handle();
+    }
     struct ibv_qp_init_attr_ex ex = {0};
     /* struct ibv_qp_init_attr is how the extended one begins; its padding covers comp_mask. */
     memcpy(&ex, attr, sizeof *attr);

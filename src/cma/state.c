@@ -75,15 +75,32 @@ int cma_may(const struct cma_id *id, enum cma_call call)
     return to < 0 ? to : 0;
 }
 
+static const struct {
+    const char *function, *hint;
+} calls[] = {
+#define X(name, function, hint) [CMA_CALL_##name] = {function, hint},
+    CMA_CALLS(X)
+#undef X
+};
+
+const char *cma_call_name(enum cma_call call)
+{
+    return calls[call].function;
+}
+
 struct cma_id *cma_enter(struct rdma_cm_id *pub, enum cma_call call)
 {
-    if (!pub)
+    if (!pub) {
+        iw_refuse(calls[call].function, ARGUMENT);
         return NULL;
+    }
     struct cma_id *id = cma_id(pub);
     lock_get(&id->lock);
     if (cma_may(id, call) == 0)
         return id;
+    enum cma_state state = id->state;
     lock_put(&id->lock);
+    iw_refuse(calls[call].function, STATE, cma_state_name(state), calls[call].hint);
     return NULL;
 }
 

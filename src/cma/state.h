@@ -18,29 +18,33 @@
     X(CLOSED)         /* rejected, or its last event was taken */                                  \
     X(DESTROYING)     /* inside rdma_destroy_id() */
 
-/* What happens to an id: the calls, then the outcomes that change its state. */
+/*
+ * What happens to an id: the calls, then the outcomes that change its state.
+ * X(name, function, what a refusal adds to the state)
+ */
 #define CMA_CALLS(X)                                                                               \
-    X(BIND)                                                                                        \
-    X(RESOLVE_ADDR)                                                                                \
-    X(RESOLVE_ROUTE) /* also RDMA_OPTION_IB_PATH */                                                \
-    X(CREATE_QP)                                                                                   \
-    X(CREATE_SRQ)                                                                                  \
-    X(LISTEN)                                                                                      \
-    X(CONNECT)                                                                                     \
-    X(ACCEPT)                                                                                      \
-    X(REJECT)                                                                                      \
-    X(DISCONNECT)                                                                                  \
-    X(SET_REUSEADDR)                                                                               \
-    X(CLEAR_REUSEADDR)                                                                             \
-    X(SET_AFONLY)                                                                                  \
-    X(SET_TOS) /* also RDMA_OPTION_ID_ACK_TIMEOUT */                                               \
-    X(INIT_QP_ATTR)                                                                                \
-    X(ESTABLISH)                                                                                   \
-    X(NOTIFY)                                                                                      \
-    X(TELL) /* rdma_resolve_addrinfo(), rdma_write_cm_event() */                                   \
-    X(DESTROY)                                                                                     \
-    X(ADDR_ERROR) /* ADDR_RESOLVED could not be delivered */                                       \
-    X(ENDED)      /* the last event was taken: DISCONNECTED or a failure to connect */
+    X(BIND, "rdma_bind_addr", ": it has an address")                                               \
+    X(RESOLVE_ADDR, "rdma_resolve_addr", "")                                                       \
+    X(RESOLVE_ROUTE, "rdma_resolve_route",                                                         \
+      ": rdma_resolve_addr() first") /* also RDMA_OPTION_IB_PATH */                                \
+    X(CREATE_QP, "rdma_create_qp", "")                                                             \
+    X(CREATE_SRQ, "rdma_create_srq", "")                                                           \
+    X(LISTEN, "rdma_listen", ": it listens once, and is not connected")                            \
+    X(CONNECT, "rdma_connect", ": rdma_resolve_route() first")                                     \
+    X(ACCEPT, "rdma_accept", ": it answers a CONNECT_REQUEST")                                     \
+    X(REJECT, "rdma_reject", ": it answers a CONNECT_REQUEST")                                     \
+    X(DISCONNECT, "rdma_disconnect", ": it is not connected")                                      \
+    X(SET_REUSEADDR, "rdma_set_option", "")                                                        \
+    X(CLEAR_REUSEADDR, "rdma_set_option", "")                                                      \
+    X(SET_AFONLY, "rdma_set_option", "")                                                           \
+    X(SET_TOS, "rdma_set_option", "") /* also RDMA_OPTION_ID_ACK_TIMEOUT */                        \
+    X(INIT_QP_ATTR, "rdma_init_qp_attr", "")                                                       \
+    X(ESTABLISH, "rdma_establish", ": it is not connected")                                        \
+    X(NOTIFY, "rdma_notify", ": it is not connected")                                              \
+    X(TELL, "rdma_resolve_addrinfo", "") /* also rdma_write_cm_event() */                          \
+    X(DESTROY, "rdma_destroy_id", "")                                                              \
+    X(ADDR_ERROR, "", "") /* ADDR_RESOLVED could not be delivered */                               \
+    X(ENDED, "", "")      /* the last event was taken: DISCONNECTED or a failure to connect */
 
 enum cma_state {
     CMA_NO_STATE, /* so that zeroed memory is no state */
@@ -51,7 +55,7 @@ enum cma_state {
 };
 
 enum cma_call {
-#define X(name) CMA_CALL_##name,
+#define X(name, function, hint) CMA_CALL_##name,
     CMA_CALLS(X)
 #undef X
         CMA_CALL_END
@@ -59,6 +63,9 @@ enum cma_call {
 
 /** @return the state that @p call leads to from @p state, or -EINVAL */
 int cma_state_next(enum cma_state state, enum cma_call call);
+
+/** "rdma_connect" and so on. */
+const char *cma_call_name(enum cma_call call);
 
 /** "ADDR_BOUND" and so on. */
 const char *cma_state_name(enum cma_state state);
@@ -69,7 +76,7 @@ struct rdma_cm_id;
 /**
  * How a call on an id begins.
  * @return the id with its lock held, for cma_leave() or cma_complete(); NULL if there is none or
- * its state does not allow the call, for cma_refused()
+ * its state does not allow the call, which it says in the log, for cma_refused()
  */
 struct cma_id *cma_enter(struct rdma_cm_id *pub, enum cma_call call);
 

@@ -14,7 +14,7 @@
 #define CALLS (CMA_CALL_END)
 
 static const char *const call_names[CALLS] = {
-#define X(name) [CMA_CALL_##name] = #name,
+#define X(name, function, hint) [CMA_CALL_##name] = #name,
     CMA_CALLS(X)
 #undef X
 };

@@ -141,13 +141,15 @@ void iw_cm_connect_again(struct iw_cm *cm)
 
 int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
 {
-    struct iw_qp *qp = iw_cm_param_qp(param);
+    struct iw_qp *qp = iw_cm_param_qp(param, "rdma_connect");
     if (!qp || !addr_len(dst))
         return -EINVAL;
     struct mpa_nego *nego = calloc(1, sizeof(*nego));
     if (!nego)
         return -ENOMEM;
     int r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
+    if (r == -EINVAL)
+        iw_refuse("rdma_connect", QP_TAKEN);
     if (!r && iw_cm_step(cm, IW_CM_EV_CONNECT).kind != IW_CM_STEP) {
         iw_qp_unreserve(qp, false);
         r = -EINVAL;

@@ -9,6 +9,7 @@
 #include "observe/pcap.h"
 #include "qp/link.h"
 #include "qp/qp.h"
+#include "qp/rx_early.h"
 #include "qp/rx_stall.h"
 
 #include <errno.h>
@@ -277,6 +278,22 @@ void iw_cm_set_stall(struct iw_cm *cm)
     set(cm, &cm->stall, IW_STALL_MS, stall_expired);
 }
 
+static void unmet(struct iw_cm *cm, struct iw_qp *qp)
+{
+    (void)cm;
+    iw_qp_unmet(qp);
+}
+
+static void unmet_expired(struct iw_timer *t)
+{
+    iw_cm_with_qp(container_of(t, struct iw_cm, unmet), unmet);
+}
+
+void iw_cm_set_unmet(struct iw_cm *cm)
+{
+    set(cm, &cm->unmet, IW_UNMET_MS, unmet_expired);
+}
+
 static void watch_expired(struct iw_timer *t);
 
 /** The peer of a linked connection has had some time more to answer. */
@@ -309,6 +326,7 @@ void iw_cm_release(struct iw_cm *cm)
 {
     iw_timer_cancel(&cm->timer);
     iw_timer_cancel(&cm->stall);
+    iw_timer_cancel(&cm->unmet);
     iw_timer_cancel(&cm->watch);
     iw_source_del(&cm->source);
     bool linked = iw_cm_unlink(cm), reset;
@@ -386,14 +404,22 @@ void iw_cm_hold_over(struct iw_cm *cm)
 
 /* ---- the program's calls that are common to both sides ---- */
 
-struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param)
+struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param, const char *call)
 {
-    if (param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH ||
-        param->private_data_len > IW_CM_PRIVATE_DATA_MAX)
+    if (param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH)
         return NULL;
+    if (param->private_data_len > IW_CM_PRIVATE_DATA_MAX) {
+        iw_refuse(call, PRIVATE_DATA, (size_t)param->private_data_len, IW_CM_PRIVATE_DATA_MAX);
+        return NULL;
+    }
+    struct iw_qp *qp = NULL;
     if (param->qp)
-        return iw_qp(param->qp);
-    return param->ctx ? iw_qp_find(param->ctx, param->qp_num) : NULL;
+        qp = iw_qp(param->qp);
+    else if (param->ctx)
+        qp = iw_qp_find(param->ctx, param->qp_num);
+    if (!qp)
+        iw_refuse(call, NO_QP);
+    return qp;
 }
 
 void iw_cm_destroy(struct iw_cm *cm)

@@ -17,6 +17,8 @@
 #include "device/netif.h"
 #include "engine/waiter.h"
 #include "env/eventfd.h"
+#include "env/refuse.h"
+#include "env/unmet.h"
 #include "faults/list.h"
 
 #include <infiniband/verbs.h>

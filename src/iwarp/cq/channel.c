@@ -3,6 +3,7 @@
 
 #include "cq/cq.h"
 #include "env/eventfd.h"
+#include "env/refuse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,10 +34,10 @@ struct iw_channel *iw_channel_create(struct ibv_context *ctx)
 int iw_channel_destroy(struct iw_channel *ch)
 {
     lock_get(&ch->lock);
-    bool busy = ch->pub.refcnt > 0;
+    int users = ch->pub.refcnt;
     lock_put(&ch->lock);
-    if (busy)
-        return EBUSY;
+    if (users > 0)
+        return iw_refuse("ibv_destroy_comp_channel", CHANNEL_USED, users);
     iw_eventfd_close(ch->pub.fd);
     lock_fini(&ch->lock);
     free(ch);

@@ -7,10 +7,15 @@
 #include "engine/engine.h"
 #include "env/limits.h"
 #include "env/log.h"
+#include "env/refuse.h"
+#include "env/unmet.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CREATE "ibv_create_cq"
+#define RESIZE "ibv_resize_cq"
 
 static struct lock_class locks = LOCK_CLASS(locks, LOCK_CQ);
 
@@ -68,13 +73,25 @@ static void channel_attach(struct iw_channel *ch)
     lock_put(&ch->lock);
 }
 
+static int check(const struct ibv_context *ctx, int cqe, const struct ibv_comp_channel *channel,
+                 int comp_vector)
+{
+    if (cqe < 1 || cqe > IW_MAX_CQE)
+        return iw_refuse(CREATE, CQ_SIZE, cqe, IW_MAX_CQE);
+    if (comp_vector < 0 || comp_vector >= ctx->num_comp_vectors)
+        return iw_refuse(CREATE, CQ_VECTOR, comp_vector);
+    if (channel && channel->context != ctx)
+        return iw_refuse(CREATE, OTHER_CONTEXT, "the completion channel");
+    return 0;
+}
+
 struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
                            struct ibv_comp_channel *channel, int comp_vector,
                            void (*fail_users)(struct iw_dirty *failing))
 {
-    if (cqe < 1 || cqe > IW_MAX_CQE || comp_vector < 0 || comp_vector >= ctx->num_comp_vectors ||
-        (channel && channel->context != ctx)) {
-        errno = EINVAL;
+    int r = check(ctx, cqe, channel, comp_vector);
+    if (r) {
+        errno = r;
         return NULL;
     }
     struct iw_cq *cq = calloc(1, sizeof(*cq));
@@ -104,23 +121,35 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     return cq;
 }
 
-/** Waits until every event that was read is acknowledged; more acknowledgements do no harm. */
+/** How many of @p read events are not acknowledged. More acknowledgements than events do no harm.
+ */
+static unsigned due(uint32_t acked, unsigned read)
+{
+    return (int32_t)(acked - read) < 0 ? read - acked : 0;
+}
+
+/** Waits until every event that was read is acknowledged. */
 static void wait_acks(struct iw_cq *cq, unsigned events, unsigned async)
 {
     int state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_mutex_lock(&cq->pub.mutex);
-    while ((int32_t)(cq->pub.comp_events_completed - events) < 0 ||
-           (int32_t)(cq->pub.async_events_completed - async) < 0)
-        pthread_cond_wait(&cq->pub.cond, &cq->pub.mutex);
+    struct iw_unmet unmet = {0};
+    while (due(cq->pub.comp_events_completed, events) || due(cq->pub.async_events_completed, async))
+        if (iw_cm_unmet_wait(&unmet, &cq->pub.cond, &cq->pub.mutex))
+            iw_cm_unmet("ibv_destroy_cq: waits for acknowledgements of %u completion events "
+                        "(ibv_ack_cq_events) and %u asynchronous events (ibv_ack_async_event)",
+                        due(cq->pub.comp_events_completed, events),
+                        due(cq->pub.async_events_completed, async));
     pthread_mutex_unlock(&cq->pub.mutex);
     pthread_setcancelstate(state, &state);
 }
 
 int iw_cq_destroy(struct iw_cq *cq)
 {
-    if (atomic_load(&cq->users))
-        return EBUSY;
+    unsigned users = atomic_load(&cq->users);
+    if (users)
+        return iw_refuse("ibv_destroy_cq", CQ_USED, users);
     struct iw_context *ctx = iw_context(cq->pub.context);
     iw_dirty_wait(&cq->failing);
     iw_timer_cancel(&cq->mod.timer);
@@ -382,8 +411,10 @@ static int resize_locked(struct iw_cq *cq, struct iw_cqe **ring, uint32_t size)
 {
     uint32_t h = head(cq), t = tail(cq);
     assert_held(&cq->lock);
-    if (t - h > size - 1 || atomic_load(&cq->overrun))
-        return EINVAL;
+    if (t - h > size - 1)
+        return iw_refuse(RESIZE, CQ_SHRINK, t - h, size - 1);
+    if (atomic_load(&cq->overrun))
+        return iw_refuse(RESIZE, CQ_OVERRUN);
     struct iw_cqe *old = cq->ring;
     for (uint32_t i = h; i != t; i++)
         (*ring)[i & (size - 1)] = *at(cq, i);
@@ -397,7 +428,7 @@ static int resize_locked(struct iw_cq *cq, struct iw_cqe **ring, uint32_t size)
 int iw_cq_resize(struct iw_cq *cq, int cqe)
 {
     if (cqe < 1 || cqe > IW_MAX_CQE)
-        return EINVAL;
+        return iw_refuse(RESIZE, CQ_SIZE, cqe, IW_MAX_CQE);
     uint32_t size = ring_size(cqe);
     struct iw_cqe *ring = ring_alloc(size);
     if (!ring)

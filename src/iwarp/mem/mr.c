@@ -2,6 +2,7 @@
 #include "mem/mr.h"
 
 #include "env/guard.h"
+#include "env/refuse.h"
 #include "mem/probe.h"
 #include "observe/stats.h"
 #include "wire/range.h"
@@ -10,23 +11,30 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#define REREG             "ibv_rereg_mr"
 #define NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define KNOWN                                                                                      \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
      IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |  \
      IBV_ACCESS_OPTIONAL_RANGE)
 
-static int check(const void *addr, size_t len, uint64_t iova, unsigned access)
+static int check(const char *call, const void *addr, size_t len, uint64_t iova, unsigned access)
 {
+    bool write = access & IBV_ACCESS_LOCAL_WRITE;
+    unsigned long long at = (uintptr_t)addr;
     if (access & ~(unsigned)(KNOWN | IBV_ACCESS_ON_DEMAND))
-        return EINVAL;
-    if ((access & NEEDS_LOCAL_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
-        return EINVAL;
+        return iw_refuse(call, ACCESS_FLAGS, access);
+    if ((access & NEEDS_LOCAL_WRITE) && !write)
+        return iw_refuse(call, ACCESS_LOCAL);
     if (access & IBV_ACCESS_ON_DEMAND)
-        return EOPNOTSUPP;
-    if (len == 0 || range_wraps((uintptr_t)addr, len) || range_wraps(iova, len))
-        return EINVAL;
-    return iw_probe(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
+        return iw_refuse(call, ON_DEMAND);
+    if (len == 0)
+        return iw_refuse(call, EMPTY);
+    if (range_wraps((uintptr_t)addr, len) || range_wraps(iova, len))
+        return iw_refuse(call, WRAPS, at, len);
+    if (iw_probe(addr, len, write))
+        return iw_refuse(call, UNMAPPED, len, at, write ? "can be written" : "can be read");
+    return 0;
 }
 
 /** A region comes (@p n is 1) or goes (-1). The null region has no memory. */
@@ -108,7 +116,7 @@ static struct iw_grant grant(void *addr, size_t len, uint64_t iova, unsigned acc
 
 struct iw_mr *iw_mr_reg(struct iw_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
 {
-    int err = check(addr, len, iova, access);
+    int err = check("ibv_reg_mr", addr, len, iova, access);
     if (err) {
         errno = err;
         return NULL;
@@ -154,24 +162,24 @@ int iw_mr_rereg(struct iw_mr *mr, unsigned flags, struct iw_pd *pd, void *addr, 
     uint64_t iova = (uintptr_t)addr;
     if (flags == 0 || (flags & ~(unsigned)IBV_REREG_MR_FLAGS_SUPPORTED) ||
         old->kind == IW_REGION_NULL)
-        return EINVAL;
+        return iw_refuse(REREG, REREG_FLAGS, flags);
     if (!(flags & IBV_REREG_MR_CHANGE_PD))
         pd = old_pd;
     else if (!pd || pd->pub.context != old_pd->pub.context)
-        return EINVAL;
+        return iw_refuse(REREG, OTHER_CONTEXT, "the protection domain, if there is one,");
     if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
         addr = mr->pub.addr;
         len = mr->pub.length;
         iova = mr->iova;
     } else if (!addr) {
-        return EINVAL;
+        return iw_refuse(REREG, ARGUMENT);
     }
     if (!(flags & IBV_REREG_MR_CHANGE_ACCESS)) {
         if (access)
-            return EINVAL;
+            return iw_refuse(REREG, REREG_FLAGS, flags);
         access = old->grant.access;
     }
-    int err = check(addr, len, iova, access);
+    int err = check(REREG, addr, len, iova, access);
     if (err)
         return err;
     struct iw_grant g = grant(addr, len, iova, access);
@@ -180,7 +188,7 @@ int iw_mr_rereg(struct iw_mr *mr, unsigned flags, struct iw_pd *pd, void *addr, 
         return errno;
     if (!iw_region_close(old) && !iw_region_is_dead(old)) {
         revoke(r);
-        return EBUSY;
+        return iw_refuse(REREG, HAS_WINDOWS);
     }
     revoke(old);
     adopt(mr, pd, r);
@@ -195,7 +203,7 @@ int iw_mr_dereg(struct iw_mr *mr)
 {
     struct iw_pd *pd = iw_pd(mr->pub.pd);
     if (!iw_region_close(mr->region) && !iw_region_is_dead(mr->region))
-        return EBUSY;
+        return iw_refuse("ibv_dereg_mr", HAS_WINDOWS);
     revoke(mr->region);
     free(mr);
     atomic_fetch_sub(&pd->users, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/mw.h"
 
+#include "env/refuse.h"
 #include "mem/stag.h"
 #include "observe/stats.h"
 #include "wire/range.h"
@@ -14,7 +15,7 @@
 struct iw_mw *iw_mw_alloc(struct iw_pd *pd, enum ibv_mw_type type)
 {
     if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-        errno = EINVAL;
+        errno = iw_refuse("ibv_alloc_mw", WINDOW_TYPE, type);
         return NULL;
     }
     struct iw_mw *mw = calloc(1, sizeof(*mw));
@@ -86,19 +87,22 @@ void iw_mw_dealloc(struct iw_mw *mw)
 
 /* ---- bind ---- */
 
-int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ibv_mw_type type,
+                   const char *call)
 {
     const struct ibv_mw *mw = wr->bind_mw.mw;
     const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
     const bool whole = info->mr && info->length;
-    if (!mw || mw->type != type || (mw->rkey ^ wr->bind_mw.rkey) >> 8)
-        return EINVAL;
+    if (!mw || mw->type != type)
+        return iw_refuse(call, BIND_TYPE);
+    if ((mw->rkey ^ wr->bind_mw.rkey) >> 8)
+        return iw_refuse(call, BIND_KEY);
     if (!whole && (type == IBV_MW_TYPE_2 || info->length))
-        return EINVAL;
+        return iw_refuse(call, BIND_RANGE);
     if (info->mw_access_flags & ~(unsigned)(GIVES | IBV_ACCESS_ZERO_BASED))
-        return EINVAL;
+        return iw_refuse(call, BIND_RIGHTS, info->mw_access_flags);
     if (iw_pd(mw->pd)->root != pd || (info->mr && iw_pd(info->mr->pd)->root != pd))
-        return EPERM;
+        return iw_refuse(call, BIND_PD);
     return 0;
 }
 

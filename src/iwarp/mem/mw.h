@@ -51,7 +51,8 @@ struct iw_bind {
  * @return 0; EINVAL (another type, a key of another index, no memory region or length for type 2,
  *         access flags), EPERM (domains differ)
  */
-int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ibv_mw_type type);
+int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ibv_mw_type type,
+                   const char *call);
 
 /**
  * Carries a bind out. tx.lock.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/pd.h"
 
+#include "env/refuse.h"
 #include "observe/stats.h"
 
 #include <errno.h>
@@ -50,8 +51,9 @@ struct iw_pd *iw_pd_alloc_parent(struct iw_pd *root, struct iw_td *td)
 
 int iw_pd_dealloc(struct iw_pd *pd)
 {
-    if (atomic_load(&pd->users))
-        return EBUSY;
+    unsigned users = atomic_load(&pd->users);
+    if (users)
+        return iw_refuse("ibv_dealloc_pd", PD_USED, users);
     if (pd->root != pd)
         atomic_fetch_sub(&pd->root->users, 1);
     if (pd->td)

@@ -4,6 +4,7 @@
  * still in RTR, and a stream only ever belongs to a QP in RTS or later.
  */
 #include "common/usdt.h"
+#include "env/refuse.h"
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/reset.h"
@@ -12,6 +13,8 @@
 #include "qp/tx_queue.h"
 
 #include <errno.h>
+
+#define MODIFY "ibv_modify_qp"
 
 #define ANY_ACCESS                                                                                 \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
@@ -134,7 +137,7 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, stru
         return 0;
     case IBV_QPS_RTS: /* only a connection leads here */
         if (!qp->tx.linked)
-            return EINVAL;
+            return iw_refuse(MODIFY, NO_CONNECTION);
         iw_qp_set_state_locked(qp, to);
         iw_qp_transmit_locked(qp, w);
         return 0;
@@ -156,13 +159,18 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
     struct iw_wakes w;
     bool notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
     if (mask & ~ANY_ATTR)
-        return EOPNOTSUPP;
+        return iw_refuse(MODIFY, ATTR_MASK, (unsigned)mask);
     iw_qp_enter(qp, &w);
     bool ok = values_ok(qp, attr, mask);
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->tx.state;
     bool past =
         ok && qp->was_linked && (mask & IBV_QP_STATE) && iw_qp_step_is_past(qp->tx.state, to, mask);
-    int r = past || (ok && iw_qp_modify_is_ok(qp->tx.state, to, mask)) ? 0 : EINVAL;
+    int r = 0;
+    if (!ok)
+        r = iw_refuse(MODIFY, ATTR_VALUE, (unsigned)mask);
+    else if (!past && !iw_qp_modify_is_ok(qp->tx.state, to, mask))
+        r = iw_refuse(MODIFY, TRANSITION, iw_qp_state_name(qp->tx.state), iw_qp_state_name(to),
+                      (unsigned)mask);
     if (!r && !past && (mask & IBV_QP_STATE))
         r = move_locked(qp, to, notify, &w);
     if (!r)

@@ -111,28 +111,50 @@ int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
     return r;
 }
 
+#define CREATE "ibv_create_qp"
+
 static bool overrun(const struct ibv_cq *cq)
 {
     return cq && atomic_load(&container_of(cq, const struct iw_cq, pub)->overrun);
 }
 
+static int check_cap(const struct ibv_qp_cap *c)
+{
+    const struct {
+        const char *name;
+        uint32_t asked, max;
+    } caps[] = {
+        {"max_send_wr", c->max_send_wr, IW_MAX_QP_WR},
+        {"max_recv_wr", c->max_recv_wr, IW_MAX_QP_WR},
+        {"max_send_sge", c->max_send_sge, IW_MAX_SGE},
+        {"max_recv_sge", c->max_recv_sge, IW_MAX_SGE},
+        {"max_inline_data", c->max_inline_data, IW_MAX_INLINE},
+    };
+    for (unsigned i = 0; i < sizeof(caps) / sizeof(caps[0]); i++)
+        if (caps[i].asked > caps[i].max)
+            return iw_refuse(CREATE, QP_SIZE, caps[i].name, caps[i].asked, caps[i].max);
+    return 0;
+}
+
 static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
-    const struct ibv_qp_cap *c = &a->cap;
+    const struct ibv_context *ctx = pd->pub.context;
     if (a->qp_type != IBV_QPT_RC)
-        return EOPNOTSUPP;
-    if (c->max_send_wr > IW_MAX_QP_WR || c->max_recv_wr > IW_MAX_QP_WR ||
-        c->max_send_sge > IW_MAX_SGE || c->max_recv_sge > IW_MAX_SGE ||
-        c->max_inline_data > IW_MAX_INLINE)
-        return EINVAL;
-    if ((!a->send_cq && c->max_send_wr) || (!a->recv_cq && (c->max_recv_wr || a->srq)))
-        return EINVAL;
-    if ((a->send_cq && a->send_cq->context != pd->pub.context) ||
-        (a->recv_cq && a->recv_cq->context != pd->pub.context))
-        return EINVAL;
+        return iw_refuse(CREATE, QP_TYPE, a->qp_type);
+    int r = check_cap(&a->cap);
+    if (r)
+        return r;
+    if (!a->send_cq && a->cap.max_send_wr)
+        return iw_refuse(CREATE, QP_CQ, "send");
+    if (!a->recv_cq && (a->cap.max_recv_wr || a->srq))
+        return iw_refuse(CREATE, QP_CQ, "receive");
+    if ((a->send_cq && a->send_cq->context != ctx) || (a->recv_cq && a->recv_cq->context != ctx))
+        return iw_refuse(CREATE, OTHER_CONTEXT, "a completion queue");
     if (overrun(a->send_cq) || overrun(a->recv_cq))
-        return EINVAL;
-    return a->srq && a->srq->context != pd->pub.context ? EINVAL : 0;
+        return iw_refuse(CREATE, CQ_OVERRUN);
+    if (a->srq && a->srq->context != ctx)
+        return iw_refuse(CREATE, OTHER_CONTEXT, "the SRQ");
+    return 0;
 }
 
 static void cq_use(struct iw_cq *cq, int by)

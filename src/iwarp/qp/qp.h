@@ -41,6 +41,7 @@
 #include "engine/deferred.h"
 #include "engine/source.h"
 #include "env/limits.h"
+#include "env/refuse.h"
 #include "mem/mw.h"
 #include "mem/quiesce.h"
 #include "mem/region.h"
@@ -97,6 +98,7 @@ struct iw_rq {
     struct iw_srq *srq;       /* that this is the queue of; NULL: a QP's own */
     uint32_t limit;           /* SRQ: fewer receives than this raise its event, once; 0: disarmed */
     struct list waiting;      /* SRQ: struct iw_qp.rq_link, those with early messages */
+    struct iw_refused refused;
 };
 
 /** @return 0 or ENOMEM; iw_rq_fini() is due after both */
@@ -221,6 +223,7 @@ enum iw_qp_news {
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
+    IW_QP_NEWS_UNMET = 1 << 7, /* a Send finds no receive: iw_qp_unmet() is due in a second */
 };
 
 /* See cq/counter.h. */
@@ -301,6 +304,9 @@ struct iw_qp_rx {
     struct iw_recv recv; /* the Send in progress */
     struct iw_held *held_head, *held_tail;
     size_t held_bytes;
+    uint64_t held_since; /* iw_now() when the first was held */
+    bool unmet_timed;    /* iw_qp_unmet() is going to be called */
+    bool unmet_told;
     struct iw_stall stall;
     uint32_t writing;      /* bytes so far of the Write that comes in */
     uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
@@ -343,7 +349,8 @@ struct iw_qp {
     struct iw_qp_end end;
     struct iw_qp_rx rx;
     struct iw_qp_hints hints;
-    struct iw_sent sent; /* between the halves: given to TCP and not completed yet */
+    struct iw_refused refused; /* of its posts */
+    struct iw_sent sent;       /* between the halves: given to TCP and not completed yet */
 
     /* under tx.lock */
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */

@@ -164,8 +164,10 @@ int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
     int r = 0;
     lock_get(&qp->rq->lock);
     /* Who posts while another thread modifies the QP gets the answer of either state. */
-    if (qp->rq->srq || __atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
-        r = EINVAL;
+    if (qp->rq->srq)
+        r = iw_refuse_once(&qp->refused, "ibv_post_recv", RECV_SHARED);
+    else if (__atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
+        r = iw_refuse_once(&qp->refused, "ibv_post_recv", RECV_STATE);
     for (; wr && !r; wr = r ? wr : wr->next)
         r = iw_rq_push_locked(qp->rq, wr);
     bool flush = qp->rq->flushing;

@@ -46,10 +46,12 @@ void iw_rq_clear(struct iw_rq *rq)
 int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
 {
     assert_held(&rq->lock);
+    const char *call = rq->srq ? "ibv_post_srq_recv" : "ibv_post_recv";
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
-        return EINVAL;
-    if (rq->tail - rq->head + iw_slots_held(rq->slots) >= rq->max_wr)
-        return ENOMEM;
+        return iw_refuse_once(&rq->refused, call, RECV_SGES, wr->num_sge, rq->max_sge);
+    uint32_t held = iw_slots_held(rq->slots);
+    if (rq->tail - rq->head + held >= rq->max_wr)
+        return iw_refuse_once(&rq->refused, call, RECV_FULL, rq->max_wr, held);
     uint32_t i = rq->tail & rq->mask;
     rq->ring[i] = (struct iw_rqe){.wr_id = wr->wr_id, .nsge = wr->num_sge};
     for (int k = 0; k < wr->num_sge; k++)

@@ -13,7 +13,8 @@ struct iw_srq *iw_srq_create(struct iw_pd *pd, struct ibv_srq_init_attr *init)
     const struct ibv_srq_attr *a = &init->attr;
     if (a->max_wr == 0 || a->max_wr > IW_MAX_SRQ_WR || a->max_sge > IW_MAX_SGE ||
         a->srq_limit > a->max_wr) {
-        errno = EINVAL;
+        errno = iw_refuse("ibv_create_srq", SRQ_SIZE, a->max_wr, IW_MAX_SRQ_WR, a->max_sge,
+                          IW_MAX_SGE, a->srq_limit);
         return NULL;
     }
     struct iw_srq *srq = calloc(1, sizeof(*srq));
@@ -39,8 +40,9 @@ struct iw_srq *iw_srq_create(struct iw_pd *pd, struct ibv_srq_init_attr *init)
 
 int iw_srq_destroy(struct iw_srq *srq)
 {
-    if (atomic_load(&srq->users))
-        return EBUSY;
+    unsigned users = atomic_load(&srq->users);
+    if (users)
+        return iw_refuse("ibv_destroy_srq", SRQ_USED, users);
     iw_stats_gauge(STATS_srq, -1);
     atomic_fetch_sub(&srq->pd->users, 1);
     pthread_mutex_destroy(&srq->pub.mutex);
@@ -53,11 +55,11 @@ int iw_srq_destroy(struct iw_srq *srq)
 int iw_srq_modify(struct iw_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
     if (mask & ~IBV_SRQ_LIMIT)
-        return EOPNOTSUPP;
+        return iw_refuse("ibv_modify_srq", SRQ_MODIFY);
     if (!(mask & IBV_SRQ_LIMIT))
         return 0;
     if (attr->srq_limit > srq->rq.max_wr)
-        return EINVAL;
+        return iw_refuse("ibv_modify_srq", SRQ_LIMIT, attr->srq_limit, srq->rq.max_wr);
     lock_get(&srq->rq.lock);
     srq->rq.limit = attr->srq_limit;
     lock_put(&srq->rq.lock);

@@ -88,3 +88,9 @@ bool iw_qp_step_is_past(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
         return from == IBV_QPS_RTS && fits(&table[IBV_QPS_RTR][IBV_QPS_RTS], rest);
     return from >= IBV_QPS_RTS && (to == IBV_QPS_INIT || to == IBV_QPS_RTR) && rest == CM_MASK;
 }
+
+const char *iw_qp_state_name(enum ibv_qp_state state)
+{
+    static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+    return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
+}

@@ -23,4 +23,7 @@ bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
  */
 bool iw_qp_step_is_past(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
+/** "RESET", "INIT" and so on; "?" for none. */
+const char *iw_qp_state_name(enum ibv_qp_state state);
+
 #endif

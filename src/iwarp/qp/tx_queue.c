@@ -10,6 +10,7 @@
 #include "qp/link.h"
 #include "qp/rx_stream.h"
 #include "qp/section.h"
+#include "qp/state.h"
 #include "qp/tx_cork.h"
 #include "qp/tx_quantum.h"
 
@@ -25,26 +26,22 @@
 
 /** What a verbs opcode needs. */
 static const struct verb {
-    bool known;
     bool inline_ok;
     bool atomic;    /* an 8-byte answer comes into the scatter list */
     bool extension; /* only to an anywarp peer */
     bool local;     /* no data, nothing on the wire */
     enum ibv_wc_opcode wc;
 } verbs[] = {
-    [IBV_WR_SEND] = {.known = true, .inline_ok = true, .wc = IBV_WC_SEND},
-    [IBV_WR_SEND_WITH_INV] = {.known = true, .inline_ok = true, .wc = IBV_WC_SEND},
-    [IBV_WR_SEND_WITH_IMM] = {.known = true,
-                              .inline_ok = true,
-                              .extension = true,
-                              .wc = IBV_WC_SEND},
-    [IBV_WR_RDMA_WRITE] = {.known = true, .inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
-    [IBV_WR_RDMA_WRITE_WITH_IMM] = {.known = true, .inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
-    [IBV_WR_RDMA_READ] = {.known = true, .wc = IBV_WC_RDMA_READ},
-    [IBV_WR_ATOMIC_CMP_AND_SWP] = {.known = true, .atomic = true, .wc = IBV_WC_COMP_SWAP},
-    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.known = true, .atomic = true, .wc = IBV_WC_FETCH_ADD},
-    [IBV_WR_LOCAL_INV] = {.known = true, .local = true, .wc = IBV_WC_LOCAL_INV},
-    [IBV_WR_BIND_MW] = {.known = true, .local = true, .wc = IBV_WC_BIND_MW},
+    [IBV_WR_SEND] = {.inline_ok = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND_WITH_INV] = {.inline_ok = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND_WITH_IMM] = {.inline_ok = true, .extension = true, .wc = IBV_WC_SEND},
+    [IBV_WR_RDMA_WRITE] = {.inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {.inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_RDMA_READ] = {.wc = IBV_WC_RDMA_READ},
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = {.atomic = true, .wc = IBV_WC_COMP_SWAP},
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.atomic = true, .wc = IBV_WC_FETCH_ADD},
+    [IBV_WR_LOCAL_INV] = {.local = true, .wc = IBV_WC_LOCAL_INV},
+    [IBV_WR_BIND_MW] = {.local = true, .wc = IBV_WC_BIND_MW},
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -82,44 +79,56 @@ enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e)
     return verbs[e->opcode].wc;
 }
 
-static int total_length(const struct ibv_send_wr *wr, uint64_t *len)
+/** The call that posts so. */
+static const char *const calls[] = {
+    [IW_POST_EACH] = "ibv_post_send",
+    [IW_POST_ALL] = "ibv_wr_complete",
+    [IW_POST_BIND_1] = "ibv_bind_mw",
+};
+
+#define refuse(qp, how, ...) iw_refuse_once(&(qp)->refused, calls[how], __VA_ARGS__)
+
+static void total_length(const struct ibv_send_wr *wr, uint64_t *len)
 {
     *len = 0;
     for (int i = 0; i < wr->num_sge; i++)
         *len += wr->sg_list[i].length;
-    return *len > IW_MAX_MSG ? EINVAL : 0;
 }
 
-static int check_local(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+static int check_local(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_post how)
 {
+    enum ibv_mw_type type = how == IW_POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
     if (wr->send_flags & IBV_SEND_INLINE)
-        return EINVAL;
-    return wr->opcode == IBV_WR_BIND_MW ? iw_mw_check_wr(qp->pd, wr, type) : 0;
+        return refuse(qp, how, INLINE_READ, wr->opcode);
+    return wr->opcode == IBV_WR_BIND_MW ? iw_mw_check_wr(qp->pd, wr, type, calls[how]) : 0;
 }
 
-/** @param type  of the windows that may be bound */
-static inline int check(const struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type,
+static inline int check(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_post how,
                         uint64_t *len)
 {
     const struct iw_sq *sq = &qp->tx.sq;
     if ((unsigned)wr->opcode >= VERBS)
-        return EINVAL;
-    if (!verbs[wr->opcode].known)
-        return EOPNOTSUPP;
+        return refuse(qp, how, OPCODE, wr->opcode);
     if (verbs[wr->opcode].extension && !qp->ext)
-        return EOPNOTSUPP;
+        return refuse(qp, how, EXTENSION);
     if (wr->send_flags & ~(unsigned)SEND_FLAGS)
-        return EINVAL;
+        return refuse(qp, how, FLAGS, wr->send_flags);
     *len = 0;
     if (verbs[wr->opcode].local)
-        return check_local(qp, wr, type);
-    if (wr->num_sge < 0 || total_length(wr, len))
-        return EINVAL;
+        return check_local(qp, wr, how);
+    bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+    if (wr->num_sge < 0 || (!is_inline && (uint32_t)wr->num_sge > sq->max_sge))
+        return refuse(qp, how, SEND_SGES, wr->num_sge, sq->max_sge);
+    total_length(wr, len);
+    if (*len > IW_MAX_MSG)
+        return refuse(qp, how, SEND_LENGTH);
     if (verbs[wr->opcode].atomic && *len != sizeof(uint64_t))
-        return EINVAL;
-    if (wr->send_flags & IBV_SEND_INLINE)
-        return verbs[wr->opcode].inline_ok && *len <= sq->max_inline ? 0 : EINVAL;
-    return (uint32_t)wr->num_sge <= sq->max_sge ? 0 : EINVAL;
+        return refuse(qp, how, ATOMIC_LENGTH, (unsigned long long)*len);
+    if (is_inline && !verbs[wr->opcode].inline_ok)
+        return refuse(qp, how, INLINE_READ, wr->opcode);
+    if (is_inline && *len > sq->max_inline)
+        return refuse(qp, how, INLINE_LENGTH, (unsigned long long)*len, sq->max_inline);
+    return 0;
 }
 
 static void copy_inline(struct iw_sq *sq, uint32_t i, const struct ibv_send_wr *wr)
@@ -161,16 +170,21 @@ static uint32_t room(const struct iw_sq *sq)
     return sq->max_wr - (sq->tail - sq->head) - iw_slots_held(sq->slots);
 }
 
-static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
+static int refuse_full(struct iw_qp *qp, enum iw_post how)
+{
+    return refuse(qp, how, SEND_FULL, qp->tx.sq.max_wr, iw_slots_held(qp->tx.sq.slots));
+}
+
+static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_post how)
 {
     struct iw_sq *sq = &qp->tx.sq;
     uint64_t len;
     assert_held(&qp->tx.lock);
-    int r = check(qp, wr, type, &len);
+    int r = check(qp, wr, how, &len);
     if (r)
         return r;
     if (room(sq) == 0)
-        return ENOMEM;
+        return refuse_full(qp, how);
     uint32_t i = sq->tail & sq->mask;
     bool is_inline = wr->send_flags & IBV_SEND_INLINE;
     int nsge = is_inline || verbs[wr->opcode].local ? 0 : wr->num_sge;
@@ -291,14 +305,14 @@ static bool look_due_locked(struct iw_qp *qp)
 }
 
 /** Whether every one of the list can be posted. */
-static int check_all_locked(const struct iw_qp *qp, const struct ibv_send_wr *wr)
+static int check_all_locked(struct iw_qp *qp, const struct ibv_send_wr *wr)
 {
     uint64_t len;
     uint32_t left = room(&qp->tx.sq);
     int r = 0;
     assert_held(&qp->tx.lock);
     for (; wr && !r; wr = wr->next)
-        r = left-- == 0 ? ENOMEM : check(qp, wr, IBV_MW_TYPE_2, &len);
+        r = left-- == 0 ? refuse_full(qp, IW_POST_ALL) : check(qp, wr, IW_POST_ALL, &len);
     return r;
 }
 
@@ -308,11 +322,13 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     struct iw_wakes w;
     bool later = false;
     iw_qp_enter(qp, &w);
-    int r = qp->tx.state < IBV_QPS_RTS ? EINVAL : 0;
+    int r = 0;
+    if (qp->tx.state < IBV_QPS_RTS)
+        r = refuse(qp, how, SEND_STATE, iw_qp_state_name(qp->tx.state));
     if (how == IW_POST_ALL && !r)
         r = check_all_locked(qp, wr);
     for (; wr && !r; wr = r ? wr : wr->next)
-        r = push_locked(qp, wr, how == IW_POST_BIND_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+        r = push_locked(qp, wr, how);
     if (r)
         *bad_wr = wr;
     if (qp->end.flushed)

@@ -12,7 +12,7 @@
 VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     (void)pd, (void)attr;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse("ibv_create_ah", OFFERED));
 }
 
 /** @return the index of @p gid in the table of port 1, or -1 */

@@ -13,25 +13,25 @@
     static int no_##name(A a)                                                                      \
     {                                                                                              \
         (void)a;                                                                                   \
-        return EOPNOTSUPP;                                                                         \
+        return iw_refuse("ibv_" #name, OFFERED);                                                   \
     }
 #define NO_INT2(name, A, B)                                                                        \
     static int no_##name(A a, B b)                                                                 \
     {                                                                                              \
         (void)a, (void)b;                                                                          \
-        return EOPNOTSUPP;                                                                         \
+        return iw_refuse("ibv_" #name, OFFERED);                                                   \
     }
 #define NO_INT3(name, A, B, C)                                                                     \
     static int no_##name(A a, B b, C c)                                                            \
     {                                                                                              \
         (void)a, (void)b, (void)c;                                                                 \
-        return EOPNOTSUPP;                                                                         \
+        return iw_refuse("ibv_" #name, OFFERED);                                                   \
     }
 #define NO_PTR2(name, R, A, B)                                                                     \
     static R no_##name(A a, B b)                                                                   \
     {                                                                                              \
         (void)a, (void)b;                                                                          \
-        return null_errno(EOPNOTSUPP);                                                             \
+        return null_errno(iw_refuse("ibv_" #name, OFFERED));                                       \
     }
 
 NO_INT3(attach_counters_point_flow, struct ibv_counters *, struct ibv_counter_attach_attr *,
@@ -63,14 +63,14 @@ static int no_read_counters(struct ibv_counters *counters, uint64_t *values, uin
                             uint32_t flags)
 {
     (void)counters, (void)values, (void)n, (void)flags;
-    return EOPNOTSUPP;
+    return iw_refuse("ibv_read_counters", OFFERED);
 }
 
 static struct ibv_mr *no_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
                                    size_t length, unsigned access)
 {
     (void)pd, (void)dm, (void)offset, (void)length, (void)access;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse("ibv_reg_dm_mr", OFFERED));
 }
 
 /** In the slots that only programs of before 2012 call. */

@@ -14,7 +14,7 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
                                           struct ibv_comp_channel *channel, int comp_vector)
 {
     if (!context)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_create_cq", ARGUMENT));
     int r = iw_like_cq(cqe);
     if (r)
         return null_errno(r);
@@ -31,7 +31,7 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
 VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
     if (!cq)
-        return EINVAL;
+        return iw_refuse("ibv_resize_cq", ARGUMENT);
     int r = iw_like_cq(cqe);
     if (!r && iw_chaos(IW_FAULT_RESIZE_CQ, NULL))
         r = ENOMEM;
@@ -50,7 +50,7 @@ int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 {
     if (!cq)
-        return EINVAL;
+        return iw_refuse("ibv_destroy_cq", ARGUMENT);
     struct iw_context *ctx = iw_context(cq->context);
     struct iw_pd *parent = iw_cq(cq)->parent;
     int r = iw_cq_destroy(iw_cq(cq));

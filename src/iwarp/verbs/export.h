@@ -8,6 +8,8 @@
 #ifndef ANYWARP_VERBS_EXPORT_H
 #define ANYWARP_VERBS_EXPORT_H
 
+#include "env/refuse.h"
+
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
                           unsigned access)
 {
     if (!pd)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_reg_mr", ARGUMENT));
     if (iw_chaos(IW_FAULT_REG_MR, NULL))
         return null_errno(ENOMEM);
     struct iw_mr *mr = iw_mr_reg(iw_pd(pd), addr, length, iova, access);
@@ -29,7 +29,7 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size
 {
     /* As the kernel has it: both addresses stand at the same place in their pages. */
     if ((iova ^ (uintptr_t)addr) & ((uint64_t)sysconf(_SC_PAGESIZE) - 1))
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_reg_mr_iova", IOVA));
     return reg(pd, addr, length, iova, access);
 }
 
@@ -41,7 +41,8 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_
 
 VERBS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
-    return mr ? iw_mr_dereg(container_of(mr, struct iw_mr, pub)) : EINVAL;
+    return mr ? iw_mr_dereg(container_of(mr, struct iw_mr, pub))
+              : iw_refuse("ibv_dereg_mr", ARGUMENT);
 }
 
 /** Everything is checked before anything changes: whatever fails, the old region is valid. */
@@ -92,13 +93,13 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
                                               uint64_t iova, int fd, int access)
 {
     (void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse("ibv_reg_dmabuf_mr", OFFERED));
 }
 
 VERBS_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
     (void)pd, (void)mr_handle;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse("ibv_import_mr", OFFERED));
 }
 
 VERBS_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
@@ -109,7 +110,7 @@ VERBS_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 VERBS_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
     (void)context, (void)dm_handle;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse("ibv_import_dm", OFFERED));
 }
 
 VERBS_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)

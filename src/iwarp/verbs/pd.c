@@ -8,7 +8,7 @@
 VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     if (!context)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_alloc_pd", ARGUMENT));
     if (iw_chaos(IW_FAULT_ALLOC_PD, NULL))
         return null_errno(ENOMEM);
     struct iw_pd *pd = iw_pd_alloc(context);
@@ -21,7 +21,7 @@ VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
     if (!pd)
-        return EINVAL;
+        return iw_refuse("ibv_dealloc_pd", ARGUMENT);
     struct iw_context *ctx = iw_context(pd->context);
     int r = iw_pd_dealloc(iw_pd(pd));
     if (!r)
@@ -32,7 +32,7 @@ VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 VERBS_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
     (void)context, (void)pd_handle;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse("ibv_import_pd", OFFERED));
 }
 
 VERBS_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)

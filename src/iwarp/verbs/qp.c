@@ -11,7 +11,7 @@
 VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init_attr)
 {
     if (!pd || !init_attr)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_create_qp", ARGUMENT));
     int r = iw_like_qp(init_attr);
     if (r)
         return null_errno(r);
@@ -27,7 +27,7 @@ VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_
 VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
     if (!qp || !attr)
-        return EINVAL;
+        return iw_refuse("ibv_modify_qp", ARGUMENT);
     return iw_chaos(IW_FAULT_MODIFY_QP, NULL) ? ENOMEM : iw_qp_modify(iw_qp(qp), attr, attr_mask);
 }
 
@@ -37,7 +37,7 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
     struct ibv_qp_init_attr unwanted;
     (void)attr_mask; /* more than asked for is always allowed */
     if (!qp || !attr)
-        return EINVAL;
+        return iw_refuse("ibv_query_qp", ARGUMENT);
     iw_qp_query(iw_qp(qp), attr, init_attr ? init_attr : &unwanted);
     return 0;
 }
@@ -45,11 +45,12 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
 VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
     if (!qp)
-        return EINVAL;
+        return iw_refuse("ibv_destroy_qp", ARGUMENT);
     iw_qp_stop(iw_qp(qp));
     /* Also those that the close itself raised. */
     settle_async_events(qp->context, qp,
-                        &(struct async_acks){.read = &iw_qp(qp)->async_events_read,
+                        &(struct async_acks){.call = "ibv_destroy_qp",
+                                             .read = &iw_qp(qp)->async_events_read,
                                              .completed = &qp->events_completed,
                                              .mutex = &qp->mutex,
                                              .cond = &qp->cond});

@@ -58,6 +58,8 @@ static void remember(struct ibv_qp_ex *q, int error)
 
 /* ---- start and end ---- */
 
+#define REFUSE(q, ...) iw_refuse_once(&iw_qp_of(q)->refused, "ibv_wr_complete", __VA_ARGS__)
+
 static void wr_start(struct ibv_qp_ex *q)
 {
     struct iw_qp *qp = iw_qp_of(q);
@@ -93,9 +95,9 @@ static struct ibv_send_wr *add(struct ibv_qp_ex *q, enum ibv_wr_opcode op,
     struct iw_builder *b = qp->builder;
     assert_held(&qp->build_lock);
     if (!(b->ops & op_of[op]))
-        remember(q, EOPNOTSUPP);
+        remember(q, REFUSE(q, NOT_ASKED, op));
     else if (b->count == qp->cap.max_send_wr)
-        remember(q, ENOMEM);
+        remember(q, REFUSE(q, SEND_FULL, b->count, 0));
     if (b->error)
         return scratch;
     struct ibv_send_wr *wr = &b->wr[b->count];
@@ -197,25 +199,25 @@ static void wr_bind_mw(struct ibv_qp_ex *q, struct ibv_mw *mw, uint32_t rkey,
 static void wr_send_tso(struct ibv_qp_ex *q, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
     (void)hdr, (void)hdr_sz, (void)mss;
-    remember(q, EOPNOTSUPP);
+    remember(q, REFUSE(q, OFFERED));
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *q, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
     (void)ah, (void)qpn, (void)qkey;
-    remember(q, EOPNOTSUPP);
+    remember(q, REFUSE(q, OFFERED));
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *q, uint32_t srqn)
 {
     (void)srqn;
-    remember(q, EOPNOTSUPP);
+    remember(q, REFUSE(q, OFFERED));
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *q, uint32_t rkey, uint64_t addr, const void *data)
 {
     (void)rkey, (void)addr, (void)data;
-    remember(q, EOPNOTSUPP);
+    remember(q, REFUSE(q, OFFERED));
 }
 
 /* ---- data ---- */
@@ -226,7 +228,7 @@ static struct ibv_send_wr *latest(struct ibv_qp_ex *q)
     struct iw_builder *b = iw_qp_of(q)->builder;
     assert_held(&iw_qp_of(q)->build_lock);
     if (b->count == 0)
-        remember(q, EINVAL);
+        remember(q, REFUSE(q, NO_WORK));
     return b->error ? NULL : &b->wr[b->count - 1];
 }
 
@@ -235,8 +237,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *q, size_t n, const struct ibv_sge 
     struct ibv_send_wr *wr = latest(q);
     if (!wr)
         return;
-    if (n > iw_qp_of(q)->cap.max_send_sge) {
-        remember(q, EINVAL);
+    uint32_t max = iw_qp_of(q)->cap.max_send_sge;
+    if (n > max) {
+        remember(q, REFUSE(q, SEND_SGES, (int)n, max));
         return;
     }
     if (n)
@@ -261,7 +264,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *q, size_t n, const struct 
     uint8_t *to = b->inline_data + (b->count - 1) * max;
     for (size_t i = 0; i < n; len += list[i++].length) {
         if (list[i].length > max - len) {
-            remember(q, EINVAL);
+            unsigned long long more = len + list[i].length;
+            remember(q, REFUSE(q, INLINE_LENGTH, more, qp->cap.max_inline_data));
             return;
         }
         if (list[i].length)
@@ -321,31 +325,29 @@ static struct iw_builder *builder_create(const struct ibv_qp_cap *cap, uint64_t 
     return b;
 }
 
-/** What the mask announces beside PD. @return 0, or EOPNOTSUPP for what an RC QP here has not */
-static int check(const struct ibv_qp_init_attr_ex *a)
+/** Whether what the mask announces beside PD is nothing that an RC QP here has not. */
+static bool is_offered(const struct ibv_qp_init_attr_ex *a)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                            IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    if (a->comp_mask & ~known)
-        return EOPNOTSUPP;
-    if ((a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && a->create_flags)
-        return EOPNOTSUPP;
-    if ((a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && a->max_tso_header)
-        return EOPNOTSUPP;
-    if ((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (a->send_ops_flags & ~SEND_OPS))
-        return EOPNOTSUPP;
-    return 0;
+    return !(a->comp_mask & ~known) &&
+           !((a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && a->create_flags) &&
+           !((a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && a->max_tso_header) &&
+           !((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (a->send_ops_flags & ~SEND_OPS));
 }
 
 struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-    int r = check(attr);
-    if (!r && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
-        r = iw_like_ops(attr->send_ops_flags);
+    if (!is_offered(attr))
+        return null_errno(iw_refuse("ibv_create_qp_ex", QP_OPS, attr->comp_mask));
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
+        return null_errno(iw_refuse("ibv_create_qp_ex", QP_PD));
+    if (attr->pd->context != context)
+        return null_errno(iw_refuse("ibv_create_qp_ex", OTHER_CONTEXT, "the protection domain"));
+    int r =
+        attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? iw_like_ops(attr->send_ops_flags) : 0;
     if (r)
         return null_errno(r);
-    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-        return null_errno(EINVAL);
     struct ibv_qp_init_attr plain = {
         .qp_context = attr->qp_context,
         .send_cq = attr->send_cq,

@@ -10,7 +10,7 @@
 VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
     if (!pd || !attr)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_create_srq", ARGUMENT));
     int r = iw_like_srq(&attr->attr);
     if (r)
         return null_errno(r);
@@ -54,10 +54,12 @@ VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 {
     if (!srq)
         return EINVAL;
-    if (atomic_load(&iw_srq(srq)->users))
-        return EBUSY;
+    unsigned users = atomic_load(&iw_srq(srq)->users);
+    if (users)
+        return iw_refuse("ibv_destroy_srq", SRQ_USED, users);
     settle_async_events(srq->context, srq,
-                        &(struct async_acks){.read = &iw_srq(srq)->async_events_read,
+                        &(struct async_acks){.call = "ibv_destroy_srq",
+                                             .read = &iw_srq(srq)->async_events_read,
                                              .completed = &srq->events_completed,
                                              .mutex = &srq->mutex,
                                              .cond = &srq->cond});

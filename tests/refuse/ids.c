@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Refused calls of librdmacm; each case returns the errno. */
+#include "cases.h"
+
+#include "../api/cm_kit.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int of_int(int r)
+{
+    return r ? errno : 0;
+}
+
+/** Has an id with its device and queue pair, not connected, for @p then. */
+static int with_id(int (*then)(struct rdma_cm_id *id))
+{
+    struct cm_sides s;
+    cm_open(&s, NULL);
+    struct rdma_cm_id *id = cm_prepare(s.a, &s.addr);
+    int r = then(id);
+    cm_drop(id);
+    cm_close(&s);
+    return r;
+}
+
+int refused_state(void)
+{
+    struct rdma_conn_param param = {0};
+    return of_int(rdma_connect(w.id, &param));
+}
+
+int refused_no_qp(void)
+{
+    return of_int(rdma_accept(w.id, NULL));
+}
+
+static int connect_failed(struct rdma_cm_id *id)
+{
+    struct rdma_conn_param param = {0};
+    assert_int_equal(modify(id->qp, IBV_QPS_ERR), 0);
+    return of_int(rdma_connect(id, &param));
+}
+
+int refused_qp_taken(void)
+{
+    return with_id(connect_failed);
+}
+
+static int create_again(struct rdma_cm_id *id)
+{
+    struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+    return of_int(rdma_create_qp(id, NULL, &attr));
+}
+
+int refused_has_qp(void)
+{
+    return with_id(create_again);
+}
+
+int refused_no_device(void)
+{
+    return create_again(w.id);
+}
+
+static int create_otherwise(struct rdma_cm_id *id)
+{
+    struct ibv_cq *cq = ibv_create_cq(id->verbs, 4, NULL, NULL, 0);
+    struct ibv_qp_init_attr attr = {
+        .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+    struct ibv_qp *qp = id->qp;
+    id->qp = NULL;
+    int r = of_int(rdma_create_qp(id, NULL, &attr));
+    id->qp = qp;
+    ibv_destroy_cq(cq);
+    return r;
+}
+
+int refused_id_cq(void)
+{
+    return with_id(create_otherwise);
+}
+
+static int connect_much(struct rdma_cm_id *id)
+{
+    struct rdma_conn_param param = {.private_data = w.bytes, .private_data_len = 255};
+    return of_int(rdma_connect(id, &param));
+}
+
+int refused_private_data(void)
+{
+    return with_id(connect_much);
+}
+
+static int connect_deep(struct rdma_cm_id *id)
+{
+    struct rdma_conn_param param = {.initiator_depth = 254};
+    return of_int(rdma_connect(id, &param));
+}
+
+int refused_depth(void)
+{
+    return with_id(connect_deep);
+}
+
+int refused_service(void)
+{
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(w.events, &id, NULL, RDMA_PS_UDP), 0);
+    int r = of_int(rdma_listen(id, 1));
+    rdma_destroy_id(id);
+    return r;
+}
+
+int refused_family(void)
+{
+    struct sockaddr_storage addr = {.ss_family = AF_IB};
+    return of_int(rdma_bind_addr(w.id, (struct sockaddr *)&addr));
+}
+
+int refused_scope(void)
+{
+    struct sockaddr_storage addr;
+    struct rdma_cm_id *id;
+    cm_address(&addr, "fe80::1", htons(1));
+    assert_int_equal(rdma_create_id(w.events, &id, NULL, RDMA_PS_TCP), 0);
+    int r = of_int(rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 100));
+    rdma_destroy_id(id);
+    return r;
+}
+
+static int bind_to(const struct sockaddr_storage *addr)
+{
+    struct rdma_cm_id *id;
+    struct sockaddr_storage copy = *addr;
+    assert_int_equal(rdma_create_id(w.events, &id, NULL, RDMA_PS_TCP), 0);
+    int r = of_int(rdma_bind_addr(id, (struct sockaddr *)&copy));
+    rdma_destroy_id(id);
+    return r;
+}
+
+int refused_port_taken(void)
+{
+    struct cm_sides s;
+    cm_open(&s, NULL);
+    int r = bind_to(&s.addr);
+    cm_close(&s);
+    return r;
+}
+
+int refused_port_in_use(void)
+{
+    struct sockaddr_storage addr;
+    socklen_t len = sizeof(addr);
+    cm_address(&addr, "127.0.0.1", 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    int r = bind_to(&addr);
+    close(fd);
+    return r;
+}
+
+int refused_port_space(void)
+{
+    struct rdma_cm_id *id;
+    return of_int(rdma_create_id(w.events, &id, NULL, (enum rdma_port_space)0x777));
+}
+
+int refused_option(void)
+{
+    int one = 1;
+    return of_int(rdma_set_option(w.id, 77, 1, &one, sizeof(one)));
+}
+
+int refused_option_value(void)
+{
+    int one = 1;
+    return of_int(rdma_set_option(w.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &one, sizeof(one)));
+}
+
+int refused_not_synchronous(void)
+{
+    struct rdma_cm_id *request;
+    return of_int(rdma_get_request(w.id, &request));
+}

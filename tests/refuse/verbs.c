@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Refused calls of libibverbs; each case returns the errno. */
+#include "cases.h"
+
+#include "../api/cm_kit.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#define ENTRIES 8
+
+static int of_pointer(const void *p)
+{
+    return p ? 0 : errno;
+}
+
+static int of_int(int r)
+{
+    return r ? errno : 0;
+}
+
+struct ibv_qp_init_attr qp_attr(void)
+{
+    return (struct ibv_qp_init_attr){
+        .send_cq = w.cq, .recv_cq = w.cq, .cap = {4, 4, 2, 2, 64}, .qp_type = IBV_QPT_RC};
+}
+
+int modify(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = {.qp_state = state};
+    return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+/** Posts @p n SGEs of @p len bytes. */
+int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32_t len)
+{
+    struct ibv_sge sge[ENTRIES];
+    for (int i = 0; i < ENTRIES; i++)
+        sge[i] = (struct ibv_sge){(uintptr_t)w.bytes, len, w.mr->lkey};
+    struct ibv_send_wr wr = {.sg_list = sge, .num_sge = n, .opcode = op, .send_flags = flags}, *bad;
+    return ibv_post_send(qp, &wr, &bad);
+}
+
+static void drain(struct ibv_cq *cq)
+{
+    struct ibv_wc wc;
+    while (ibv_poll_cq(cq, 1, &wc) > 0)
+        ;
+}
+
+static int post_recv(struct ibv_qp *qp, int n)
+{
+    struct ibv_sge sge[ENTRIES] = {{0}};
+    struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = n}, *bad;
+    return ibv_post_recv(qp, &wr, &bad);
+}
+
+static int reg(void *addr, size_t len, int access)
+{
+    return of_pointer(ibv_reg_mr(w.pd, addr, len, access));
+}
+
+static int create_qp(struct ibv_qp_init_attr attr)
+{
+    return of_pointer(ibv_create_qp(w.pd, &attr));
+}
+
+static int bind_window(uint32_t key_change, size_t len, unsigned access, enum ibv_mw_type type,
+                       struct ibv_pd *pd)
+{
+    struct ibv_mw *mw = ibv_alloc_mw(pd, type);
+    struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_BIND_MW};
+    assert_non_null(mw);
+    wr.bind_mw.mw = mw;
+    wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey) ^ key_change;
+    wr.bind_mw.bind_info = (struct ibv_mw_bind_info){w.mr, (uintptr_t)w.bytes, len, access};
+    int r = ibv_post_send(w.qp, &wr, &bad);
+    ibv_dealloc_mw(mw);
+    return r;
+}
+
+int refused_argument(void)
+{
+    return of_pointer(ibv_create_qp(w.pd, NULL));
+}
+
+int refused_offered(void)
+{
+    struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+    return of_pointer(ibv_create_ah(w.pd, &attr));
+}
+
+int refused_send_state(void)
+{
+    return post(w.fresh, IBV_WR_SEND, 0, 0, 0);
+}
+
+int refused_opcode(void)
+{
+    return post(w.qp, (enum ibv_wr_opcode)77, 0, 0, 0);
+}
+
+int refused_extension(void)
+{
+    return post(w.qp, IBV_WR_SEND_WITH_IMM, 0, 0, 0);
+}
+
+int refused_flags(void)
+{
+    return post(w.qp, IBV_WR_SEND, 1u << 20, 0, 0);
+}
+
+int refused_send_sges(void)
+{
+    return post(w.qp, IBV_WR_SEND, 0, 3, 1);
+}
+
+int refused_send_length(void)
+{
+    return post(w.qp, IBV_WR_SEND, 0, 2, UINT32_MAX);
+}
+
+int refused_atomic_length(void)
+{
+    return post(w.qp, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 4);
+}
+
+int refused_inline_read(void)
+{
+    return post(w.qp, IBV_WR_RDMA_READ, IBV_SEND_INLINE, 1, 8);
+}
+
+int refused_inline_length(void)
+{
+    return post(w.qp, IBV_WR_SEND, IBV_SEND_INLINE, 1, 2000);
+}
+
+int refused_send_full(void)
+{
+    int r = 0;
+    for (int i = 0; i < ENTRIES && !r; i++)
+        r = post(w.qp, IBV_WR_SEND, IBV_SEND_SIGNALED, 0, 0);
+    drain(w.cq);
+    return r;
+}
+
+static struct ibv_qp_init_attr_ex ex_attr(void)
+{
+    return (struct ibv_qp_init_attr_ex){
+        .send_cq = w.cq,
+        .recv_cq = w.cq,
+        .cap = {4, 4, 2, 2, 64},
+        .qp_type = IBV_QPT_RC,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .pd = w.pd,
+        .send_ops_flags = IBV_QP_EX_WITH_SEND,
+    };
+}
+
+static int built(bool begun)
+{
+    struct ibv_qp_init_attr_ex attr = ex_attr();
+    struct ibv_qp *qp = ibv_create_qp_ex(w.ctx, &attr);
+    assert_non_null(qp);
+    struct ibv_qp_ex *q = ibv_qp_to_qp_ex(qp);
+    ibv_wr_start(q);
+    if (begun)
+        ibv_wr_rdma_read(q, 0, 0);
+    ibv_wr_set_sge(q, 0, 0, 0);
+    int r = ibv_wr_complete(q);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
+int refused_not_asked(void)
+{
+    return built(true);
+}
+
+int refused_no_work(void)
+{
+    return built(false);
+}
+
+int refused_recv_state(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &attr);
+    assert_int_equal(modify(qp, IBV_QPS_RESET), 0);
+    int r = post_recv(qp, 0);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
+int refused_recv_shared(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.srq = w.srq;
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &attr);
+    int r = post_recv(qp, 0);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
+int refused_recv_sges(void)
+{
+    return post_recv(w.fresh, 5);
+}
+
+int refused_recv_full(void)
+{
+    int r = 0;
+    for (int i = 0; i < ENTRIES && !r; i++)
+        r = post_recv(w.fresh, 0);
+    return r;
+}
+
+int refused_access_flags(void)
+{
+    return reg(w.bytes, 8, 1 << 30);
+}
+
+int refused_access_local(void)
+{
+    return reg(w.bytes, 8, IBV_ACCESS_REMOTE_WRITE);
+}
+
+int refused_on_demand(void)
+{
+    return reg(w.bytes, 8, IBV_ACCESS_ON_DEMAND);
+}
+
+int refused_empty(void)
+{
+    return reg(w.bytes, 0, 0);
+}
+
+int refused_wraps(void)
+{
+    return reg(w.bytes, SIZE_MAX, 0);
+}
+
+int refused_unmapped(void)
+{
+    uint8_t *gone = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(gone, BYTES);
+    return reg(gone, BYTES, 0);
+}
+
+int refused_iova(void)
+{
+    return of_pointer(ibv_reg_mr_iova2(w.pd, w.bytes, 8, 1, 0));
+}
+
+int refused_rereg_flags(void)
+{
+    return of_int(ibv_rereg_mr(w.mr, 0, NULL, NULL, 0, 0));
+}
+
+int refused_other_context(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.send_cq = w.other_cq;
+    return create_qp(attr);
+}
+
+int refused_has_windows(void)
+{
+    struct cm_sides s;
+    struct rdma_cm_id *a, *b;
+    cm_open(&s, NULL);
+    cm_connect(&s, &a, &b);
+    struct ibv_mr *mr = ibv_reg_mr(a->pd, w.bytes, BYTES, IBV_ACCESS_MW_BIND);
+    struct ibv_mw *mw = ibv_alloc_mw(a->pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind info = {.send_flags = IBV_SEND_SIGNALED,
+                               .bind_info = {mr, (uintptr_t)w.bytes, 8, IBV_ACCESS_REMOTE_READ}};
+    assert_int_equal(ibv_bind_mw(a->qp, mw, &info), 0);
+    assert_int_equal(cm_poll(a->send_cq).status, IBV_WC_SUCCESS);
+    int r = ibv_dereg_mr(mr);
+    ibv_dealloc_mw(mw);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    cm_drop(a);
+    cm_expect(s.b, RDMA_CM_EVENT_DISCONNECTED);
+    cm_drop(b);
+    cm_close(&s);
+    return r;
+}
+
+int refused_window_type(void)
+{
+    return of_pointer(ibv_alloc_mw(w.pd, (enum ibv_mw_type)7));
+}
+
+int refused_bind_type(void)
+{
+    return bind_window(0, 8, IBV_ACCESS_REMOTE_READ, IBV_MW_TYPE_1, w.pd);
+}
+
+int refused_bind_key(void)
+{
+    return bind_window(1u << 20, 8, IBV_ACCESS_REMOTE_READ, IBV_MW_TYPE_2, w.pd);
+}
+
+int refused_bind_range(void)
+{
+    return bind_window(0, 0, IBV_ACCESS_REMOTE_READ, IBV_MW_TYPE_2, w.pd);
+}
+
+int refused_bind_rights(void)
+{
+    return bind_window(0, 8, IBV_ACCESS_LOCAL_WRITE, IBV_MW_TYPE_2, w.pd);
+}
+
+int refused_bind_pd(void)
+{
+    return bind_window(0, 8, IBV_ACCESS_REMOTE_READ, IBV_MW_TYPE_2, w.other_pd);
+}
+
+int refused_pd_used(void)
+{
+    return ibv_dealloc_pd(w.pd);
+}
+
+int refused_cq_size(void)
+{
+    return of_pointer(ibv_create_cq(w.ctx, 0, NULL, NULL, 0));
+}
+
+int refused_cq_vector(void)
+{
+    return of_pointer(ibv_create_cq(w.ctx, 1, NULL, NULL, 1 << 20));
+}
+
+/** A CQ of @p cqe in which a QP's @p n flushed receives are, resized. */
+static int resize(int cqe, int n, int to)
+{
+    struct ibv_cq *cq = ibv_create_cq(w.ctx, cqe, NULL, NULL, 0);
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.recv_cq = cq;
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &attr);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(post_recv(qp, 0), 0);
+    assert_int_equal(modify(qp, IBV_QPS_ERR), 0);
+    int r = ibv_resize_cq(cq, to);
+    ibv_destroy_qp(qp);
+    ibv_destroy_cq(cq);
+    return r;
+}
+
+int refused_cq_shrink(void)
+{
+    return resize(8, 3, 1);
+}
+
+int refused_cq_overrun(void)
+{
+    return resize(1, 3, 64);
+}
+
+int refused_cq_used(void)
+{
+    return ibv_destroy_cq(w.cq);
+}
+
+int refused_channel_used(void)
+{
+    return ibv_destroy_comp_channel(w.channel);
+}
+
+int refused_srq_used(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.srq = w.srq;
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &attr);
+    int r = ibv_destroy_srq(w.srq);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
+int refused_srq_size(void)
+{
+    struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
+    return of_pointer(ibv_create_srq(w.pd, &srq));
+}
+
+int refused_srq_modify(void)
+{
+    struct ibv_srq_attr attr = {.max_wr = 64};
+    return ibv_modify_srq(w.srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+int refused_srq_limit(void)
+{
+    struct ibv_srq_attr attr = {.srq_limit = 1 << 20};
+    return ibv_modify_srq(w.srq, &attr, IBV_SRQ_LIMIT);
+}
+
+int refused_qp_type(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.qp_type = IBV_QPT_RAW_PACKET;
+    return create_qp(attr);
+}
+
+int refused_qp_size(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.cap.max_send_sge = 1 << 20;
+    return create_qp(attr);
+}
+
+int refused_qp_cq(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.send_cq = NULL;
+    return create_qp(attr);
+}
+
+int refused_qp_ops(void)
+{
+    struct ibv_qp_init_attr_ex attr = ex_attr();
+    attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+    attr.create_flags = IBV_QP_CREATE_SCATTER_FCS;
+    return of_pointer(ibv_create_qp_ex(w.ctx, &attr));
+}
+
+int refused_qp_pd(void)
+{
+    struct ibv_qp_init_attr_ex attr = ex_attr();
+    attr.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    return of_pointer(ibv_create_qp_ex(w.ctx, &attr));
+}
+
+int refused_attr_mask(void)
+{
+    struct ibv_qp_attr attr = {0};
+    return ibv_modify_qp(w.fresh, &attr, 1 << 30);
+}
+
+int refused_attr_value(void)
+{
+    struct ibv_qp_attr attr = {.port_num = 9};
+    return ibv_modify_qp(w.fresh, &attr, IBV_QP_PORT);
+}
+
+int refused_transition(void)
+{
+    return modify(w.fresh, IBV_QPS_SQD);
+}
+
+/** Full masks, as programs set them that use no rdma_cm. */
+int refused_no_connection(void)
+{
+    struct ibv_qp_init_attr init = qp_attr();
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &init);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+                               .path_mtu = IBV_MTU_1024,
+                               .ah_attr = {.port_num = 1},
+                               .max_dest_rd_atomic = 1};
+    assert_int_equal(ibv_modify_qp(qp, &attr,
+                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                       IBV_QP_MIN_RNR_TIMER),
+                     0);
+    attr.qp_state = IBV_QPS_RTS;
+    int r = ibv_modify_qp(qp, &attr,
+                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+    ibv_destroy_qp(qp);
+    return r;
+}
