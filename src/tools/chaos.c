@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/chaos.h"
+
 #include "faults/plan.h"
 #include "tools/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +15,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define HEAD "# anywarp chaos, seed "
 
 struct choice {
     uint64_t seed;
@@ -32,18 +31,17 @@ static int list(void)
     return 0;
 }
 
-/** The seed that stands in a log. */
-static uint64_t seed_of(const char *path)
+uint64_t chaos_seed_of(const char *path)
 {
     char line[256];
     uint64_t seed = 0;
     FILE *f = fopen(path, "re");
     if (!f)
-        tool_die(TOOL_USAGE, "chaos: --replay %s: %s", path, strerror(errno));
-    bool found = fgets(line, sizeof(line), f) && sscanf(line, HEAD "%" SCNu64, &seed) == 1;
+        tool_die(TOOL_USAGE, "%s: %s", path, strerror(errno));
+    bool found = fgets(line, sizeof(line), f) && sscanf(line, CHAOS_HEAD "%" SCNu64, &seed) == 1;
     fclose(f);
     if (!found)
-        tool_die(TOOL_USAGE, "chaos: --replay %s: is no log of anywarp chaos", path);
+        tool_die(TOOL_USAGE, "%s: is no log of anywarp chaos", path);
     return seed;
 }
 
@@ -61,7 +59,7 @@ static char *begin_log(const struct choice *c, char *unnamed)
                     : mkostemp(unnamed, O_CLOEXEC);
     const char *name = c->log ? c->log : unnamed;
     char *path = fd < 0 ? NULL : realpath(name, NULL);
-    if (!path || dprintf(fd, HEAD "%" PRIu64 "\n", c->seed) < 0)
+    if (!path || dprintf(fd, CHAOS_HEAD "%" PRIu64 "\n", c->seed) < 0)
         tool_die(TOOL_FAILED, "chaos: %s: %s", name, strerror(errno));
     close(fd);
     return path;
@@ -204,7 +202,7 @@ static int chaos(int argc, char **argv)
     if (optind == argc)
         tool_die(TOOL_USAGE, "chaos: which command? Try: anywarp chaos rping -s");
     if (c.replay)
-        c.seed = seed_of(c.replay);
+        c.seed = chaos_seed_of(c.replay);
     else if (!c.seeded)
         c.seed = new_seed();
     const char *folder = getenv("TMPDIR");

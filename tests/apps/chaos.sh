@@ -91,6 +91,27 @@ faults=$(grep -c '^rping ' "$dir/first")
 chaos --replay "$dir/some" --log "$dir/second"
 cmp -s "$dir/some" "$dir/second" || failed "the replay differs" some second
 
+# Of several faults, the one by which it fails is found.
+port=$(free_port)
+start_server server "$port" rping -s -P -a 127.0.0.1 -p "$port"
+{
+    head -n 1 "$dir/first"
+    printf 'rping %s\n' 'late cq 1 2' 'burst cq 1 3' 'create_id process 0 1' 'single cq 1 1' \
+        'spurious cq 1 2'
+} >"$dir/five"
+"$ANYWARP" shrink "$dir/five" rping -c -a 127.0.0.1 -p "$port" -C 2 >"$dir/least" 2>"$dir/least.err" ||
+    failed "shrink" least
+{ head -n 1 "$dir/first" && echo 'rping create_id process 0 1'; } | cmp -s - "$dir/least" ||
+    failed "shrink finds something else" least
+grep -q 'with 1 of 5 faults' "$dir/least.err" || failed "shrink does not tell" least
+grep -v create_id "$dir/five" >"$dir/four"
+"$ANYWARP" shrink "$dir/four" -- rping -c -a 127.0.0.1 -p "$port" -C 2 >"$dir/least" 2>"$dir/least.err"
+[ $? = 1 ] && grep -q 'does not fail' "$dir/least.err" || failed "shrink without a failure" least
+"$ANYWARP" shrink --timeout 1 "$dir/four" sleep 60 >"$dir/least" 2>"$dir/least.err"
+[ $? = 0 ] && grep -q 'exit status 124 with 0 of 4' "$dir/least.err" || failed "shrink: a hang" least
+kill "${pids[server]}" 2>/dev/null
+ended server 10
+
 # Whatever ends a connection or comes at another time: the program may fail, it does not crash, and
 # neither do we. (Of calls that fail, perftest destroys what it has not made.)
 ends=cut_fin,cut_rst,corrupt,wc_loc_prot_err,wc_rem_op_err,wc_rnr_retry_exc_err,post_send,late,burst,slow_peer
