@@ -22,6 +22,7 @@ PUBLIC = 'ibv_'
 # Headers that declare what other files define, and why.
 SHARED = {
     'cma/cma.h': 'the one header of librdmacm, whose files are parts of one thing',
+    'cma/rs/rs.h': 'the one header of rsockets, whose files are parts of one thing',
     'iwarp/cm/endpoint.h': 'the steps of one struct iw_cm, file by file',
     'iwarp/cm/port.h': 'the face of the RNIC for librdmacm',
     'iwarp/env/later.h': 'stands in for <infiniband/verbs.h> where that is older',
