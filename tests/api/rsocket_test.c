@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -318,6 +319,40 @@ static void options_are_kept(void **unused)
     assert_int_equal(rclose(fd), 0);
 }
 
+static char folder[] = "/tmp/rsocket-test-XXXXXX", file[64];
+
+static int make_folder(void **unused)
+{
+    (void)unused;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(file, sizeof file, "%s/rqsize_default", folder);
+    FILE *f = fopen(file, "w");
+    if (!f)
+        return -1;
+    fputs("500\n", f);
+    fclose(f);
+    return setenv("ANYWARP_RSOCKET_CONF", folder, 1);
+}
+
+static int remove_folder(void **unused)
+{
+    (void)unused;
+    return unlink(file) | rmdir(folder);
+}
+
+static void defaults_come_from_files(void **unused)
+{
+    (void)unused;
+    int fd = stream(), value;
+    socklen_t len = sizeof value;
+    assert_int_equal(rgetsockopt(fd, SOL_RDMA, RDMA_RQSIZE, &value, &len), 0);
+    assert_int_equal(value, 500);
+    assert_int_equal(rgetsockopt(fd, SOL_RDMA, RDMA_SQSIZE, &value, &len), 0);
+    assert_int_equal(value, 384);
+    assert_int_equal(rclose(fd), 0);
+}
+
 static void what_is_no_socket(void **unused)
 {
     (void)unused;
@@ -354,7 +389,8 @@ int main(void)
         cmocka_unit_test(a_set_tells_of_both_kinds),
         cmocka_unit_test(two_threads_wait_for_one),
         cmocka_unit_test(options_are_kept),
+        cmocka_unit_test(defaults_come_from_files),
         cmocka_unit_test(what_is_no_socket),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
