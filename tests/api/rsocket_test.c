@@ -94,9 +94,13 @@ static void bytes_arrive(void **unused)
     assert_string_equal(text, ", world");
     struct iovec out[2] = {{"ab", 2}, {"cde", 3}}, in[2] = {{text, 1}, {text + 8, 4}};
     assert_int_equal(rwritev(e.b, out, 2), 5);
-    assert_int_equal(rreadv(e.a, in, 2), 5);
+    struct msghdr msg = {.msg_iov = in, .msg_iovlen = 2};
+    assert_int_equal(rrecvmsg(e.a, &msg, MSG_WAITALL), 5);
     assert_memory_equal(text, "a", 1);
     assert_memory_equal(text + 8, "bcde", 4);
+    assert_int_equal(rwrite(e.b, "fgh", 3), 3);
+    assert_int_equal(rreadv(e.a, in, 2), 3);
+    assert_memory_equal(text + 8, "gh", 2);
     part(&e);
 }
 
