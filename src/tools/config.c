@@ -24,7 +24,7 @@ static void print_human(const struct iw_knob *k)
     else
         printf("%s=%s: not understood, %s is in force\n", k->name, value,
                otherwise ? otherwise : "none");
-    printf("    %s: %s (default %s)\n", k->type, k->values, initial);
+    printf("    %s: %s (default %s)\n", k->type, k->values, k->initial ? k->initial : "none");
     text_wrap(stdout, 4, "", k->meaning);
 }
 

@@ -4,7 +4,6 @@
 #include "logfile.h"
 #include "pair.h"
 
-#include <fnmatch.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,23 +17,11 @@
 #define TRIES 1000
 #define MS    20
 
-static bool is_told(const char *pattern)
-{
-    char line[LINE];
-    bool told = false;
-    FILE *f = fopen(getenv("VERBS_LOG_FILE"), "r");
-    assert_non_null(f);
-    while (!told && fgets(line, sizeof(line), f))
-        told = fnmatch(pattern, line, 0) == 0;
-    fclose(f);
-    return told;
-}
-
 /** Fails the test if no line of the log matches in 20 s. */
 static void expect_told(const char *pattern)
 {
     int tries = 0;
-    while (!is_told(pattern) && ++tries < TRIES)
+    while (!log_has(pattern) && ++tries < TRIES)
         poll(NULL, 0, MS);
     if (tries == TRIES)
         fail_msg("the log does not say: %s", pattern);
@@ -201,7 +188,7 @@ static void nothing_to_tell(void **state)
     side_recv(&p.b, 1, 0, 100);
     assert_int_equal(side_poll(&p.b).status, IBV_WC_SUCCESS);
     poll(NULL, 0, 1500);
-    assert_false(is_told("*wait*"));
+    assert_false(log_has("*wait*"));
     pair_close(&p, 1);
     cm_drop(a);
     cm_expect(s.b, RDMA_CM_EVENT_DISCONNECTED);

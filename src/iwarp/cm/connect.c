@@ -5,6 +5,7 @@
  */
 #include "cm/endpoint.h"
 
+#include "cm/failure.h"
 #include "common/addr.h"
 #include "common/sys.h"
 #include "conn/stream_tcp.h"
@@ -12,8 +13,9 @@
 #include "device/context.h"
 #include "engine/engine.h"
 #include "env/conf.h"
-#include "env/log.h"
 #include "env/pool.h"
+#include "faults/chaos.h"
+#include "faults/stream.h"
 #include "observe/pcap.h"
 #include "qp/link.h"
 #include "qp/qp.h"
@@ -86,8 +88,10 @@ void iw_cm_tell_failed(struct iw_cm *cm)
         ev.private_data_len = cm->nego->peer.pd_len;
     }
     cm->reserved = NULL;
-    if (qp)
+    if (qp) {
+        iw_cm_log_failure(cm, status, qp->pub.qp_num);
         iw_qp_unreserve(qp, true);
+    }
     iw_cm_raise(cm, &cm->outcome, &ev);
 }
 
@@ -203,6 +207,15 @@ static int request(struct iw_cm *cm)
     return r ? r : iw_cm_send_frame(cm);
 }
 
+/** A failure on request, as a positive errno. */
+static int chaos(void)
+{
+    return iw_chaos(IW_FAULT_REJECTED, NULL)        ? ECONNRESET
+           : iw_chaos(IW_FAULT_UNREACHABLE, NULL)   ? ETIMEDOUT
+           : iw_chaos(IW_FAULT_CONNECT_ERROR, NULL) ? EPROTO
+                                                    : 0;
+}
+
 void iw_cm_send_request(struct iw_cm *cm)
 {
     int error = 0;
@@ -211,7 +224,9 @@ void iw_cm_send_request(struct iw_cm *cm)
     if (!error) {
         iw_cm_socket_connected(cm->fd);
         cm->same_host = iw_cm_same_host(cm->fd);
-        error = -iw_cm_tls_connect(cm);
+        error = chaos();
+        if (!error)
+            error = -iw_cm_tls_connect(cm);
         if (!error)
             error = -request(cm);
     }
@@ -223,6 +238,7 @@ void iw_cm_send_request(struct iw_cm *cm)
         fail(cm, -error);
         return;
     }
+    atomic_store(&cm->requested, true);
     iw_cm_set_timer(cm, iw_conf()->connect_ms);
     if (iw_cm_step(cm, IW_CM_EV_SENT).kind == IW_CM_STEP)
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
@@ -258,19 +274,10 @@ static void send_terminate(struct iw_cm *cm)
     iw_pool_put(IW_POOL_BATCH, b);
 }
 
-/** The event has a number only. A peer that hung up is told of by that number alone. */
-static void log_failure(const struct iw_cm *cm)
-{
-    if (cm->nego->error != IW_ERR_LLP_CLOSED)
-        iw_log(IW_LOG_WARN, "QP 0x%06x: connection attempt failed: %s", cm->reserved->pub.qp_num,
-               iw_err_info(cm->nego->error)->text);
-}
-
 static int failed_status(struct iw_cm *cm)
 {
     if (cm->nego->state == MPA_NEGO_REJECTED)
         return -ECONNREFUSED;
-    log_failure(cm);
     switch (cm->nego->error) {
     case IW_ERR_IRD_SHORT:
     case IW_ERR_NO_RTR:

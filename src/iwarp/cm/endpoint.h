@@ -88,6 +88,7 @@ struct iw_cm {
     struct iw_timer timer;
     atomic_uint awaits;    /* those of the QP when the timer was set */
     struct iw_timer stall; /* a linked QP's: iw_qp_stalled() */
+    atomic_bool requested; /* the MPA Request is with TCP */
     struct iw_timer unmet; /* a linked QP's: iw_qp_unmet(); a listener's: nobody decides */
     struct iw_timer watch; /* a linked QP's, while TCP waits for answers */
     struct iw_cm_silence silence;

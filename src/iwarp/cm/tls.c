@@ -7,6 +7,7 @@
 #include "env/guard.h"
 #include "env/log.h"
 #include "env/tls.h"
+#include "faults/stream.h"
 #include "observe/pcap.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ int iw_cm_tls_may(const char *call)
     const char *why;
     if (iw_conf()->tls == IW_TLS_OFF || iw_tls_context(&why))
         return 0;
-    iw_log(IW_LOG_ERR, "%s: ANYWARP_TLS: %s", call, why);
+    iw_log(IW_LOG_ASKED, "%s: ANYWARP_TLS: %s", call, why);
     return -EACCES;
 }
 
@@ -62,6 +63,7 @@ int iw_cm_tls_connect(struct iw_cm *cm)
     iwc_stream_tls_free(cm->tls); /* of an attempt before */
     cm->tls = NULL;
     iwc_stream_tcp_init(&cm->tcp, cm->fd);
+    iw_chaos_attach(&cm->tcp.base);
     cm->stream = &cm->tcp.base;
     int r = iw_conf()->tls == IW_TLS_REQUIRE ? put_tls(cm, true) : 0;
     if (!r)

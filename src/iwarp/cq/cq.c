@@ -116,7 +116,7 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     cq->size = size;
     list_init(&cq->event_link);
     cq->failing.run = fail_users;
-    cq->stats = iw_stats_cq_take((uint32_t)cq->pub.cqe);
+    cq->stats = iw_stats_cq_take(&cq->not_shown, (uint32_t)cq->pub.cqe);
     channel_attach(cq->channel);
     return cq;
 }

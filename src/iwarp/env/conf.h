@@ -37,6 +37,7 @@ struct iw_conf {
     char tls_key[256];
     char tls_ca[256];
     char tls_psk[256];
+    char chaos[768]; /* ANYWARP_CHAOS: which faults happen; empty: none. faults/plan.h */
     const struct iw_adapter *like; /* ANYWARP_LIKE: refuse what this one would; NULL: nothing */
 };
 

@@ -9,8 +9,8 @@
  * rx_stall.c what comes behind them, rx_scatter.c memory, mem/mw.c windows, mem/quiesce.h who may
  * still copy, end.c errors and flush, reset.c a new life, explain.c what the log says of them,
  * rx_queue.c receive queues, link.c attach, close and detach of the stream, overrun.c the end of a
- * CQ, tx_quantum.c how much a QP sends at a stretch, tx_cork.c what waits for more, tx_taken.c what
- * has gone before what came.
+ * CQ, pacing.c when what was posted goes out, tx_quantum.c how much of it at a stretch, tx_cork.c
+ * what waits for more, tx_taken.c what has gone before what came.
  *
  * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
  * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
