@@ -85,6 +85,18 @@ static void set_variable(char *assignment)
         tool_die(TOOL_FAILED, "out of memory");
 }
 
+void tool_exec(char **argv)
+{
+    tool_check_libraries();
+    tool_set_environment();
+    char *program = program_find(*argv);
+    check_privileges(program);
+    check_loader(program);
+    execvp(program, argv); /* its path has a slash: nothing is searched */
+    tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
+             strerror(errno));
+}
+
 /** What the options stand for that are a variable each; the libraries judge its value. */
 static const char *const variable_of[] = {
     ['v'] = "VERBS_LOG_LEVEL",
@@ -112,14 +124,7 @@ static int run(int argc, char **argv)
     }
     if (optind == argc)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
-    tool_check_libraries();
-    tool_set_environment();
-    char *program = program_find(argv[optind]);
-    check_privileges(program);
-    check_loader(program);
-    execvp(program, argv + optind); /* its path has a slash: nothing is searched */
-    tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
-             strerror(errno));
+    tool_exec(argv + optind);
 }
 
 const struct tool tool_run = {
