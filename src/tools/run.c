@@ -75,6 +75,20 @@ void tool_set_environment(void)
     }
 }
 
+/* The system's libraries stay, and find anywarp where they look for the kernel's devices. */
+static void set_system_libraries(void)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/libanywarp-uverbs-preload.so", tool_libraries);
+    if (access(path, F_OK) != 0)
+        tool_die(TOOL_FAILED, "%s is missing: is anywarp installed?", path);
+    extend("LD_PRELOAD", path, true);
+    if (*tool_preload) {
+        setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
+        extend("LD_PRELOAD", tool_preload, true);
+    }
+}
+
 static void set_variable(char *assignment)
 {
     char *equals = strchr(assignment, '=');
@@ -87,13 +101,18 @@ static void set_variable(char *assignment)
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"env", required_argument, NULL, 'e'}, {"like", required_argument, NULL, 'l'}, {0}};
+    static const struct option options[] = {{"env", required_argument, NULL, 'e'},
+                                            {"like", required_argument, NULL, 'l'},
+                                            {"system-libraries", no_argument, NULL, 's'},
+                                            {0}};
+    bool system_libraries = false;
     for (int c; (c = getopt_long(argc, argv, "+e:", options, NULL)) != -1;) {
         if (c == 'l' && !strcmp(optarg, "list"))
             return like_list();
         if (c == 'l')
             like_set(optarg);
+        else if (c == 's')
+            system_libraries = true;
         else if (c == 'e')
             set_variable(optarg);
         else
@@ -101,8 +120,12 @@ static int run(int argc, char **argv)
     }
     if (optind == argc)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
-    tool_check_libraries();
-    tool_set_environment();
+    if (system_libraries) {
+        set_system_libraries();
+    } else {
+        tool_check_libraries();
+        tool_set_environment();
+    }
     char *program = program_find(argv[optind]);
     check_privileges(program);
     check_loader(program);
@@ -113,7 +136,8 @@ static int run(int argc, char **argv)
 
 const struct tool tool_run = {
     .name = "run",
-    .arguments = "[-e VARIABLE=VALUE]... [--like ADAPTER|list] [--] COMMAND [ARGUMENT...]",
+    .arguments = "[-e VARIABLE=VALUE]... [--like ADAPTER|list] [--system-libraries] [--] COMMAND "
+                 "[ARGUMENT...]",
     .summary = "run a program on anywarp",
     .help =
         "Becomes the program, with anywarp's libraries before the system's: same process, same\n"
@@ -121,6 +145,8 @@ const struct tool tool_run = {
         "\n"
         "  -e, --env VARIABLE=VALUE   set a variable of the program, as in -e ANYWARP_CRC=on\n"
         "  --like ADAPTER             refuse what this adapter would refuse, and log why; list\n"
-        "                             prints the adapters, their limits and the sources of these\n",
+        "                             prints the adapters, their limits and the sources of these\n"
+        "  --system-libraries         on the system's own libibverbs and librdmacm, which take\n"
+        "                             anywarp for a device of the kernel\n",
     .run = run,
 };
