@@ -107,8 +107,16 @@ void cma_events_move_locked(struct cma_id *id, struct list *to)
 void cma_event_wait_acked_locked(struct cma_id *id)
 {
     const uint32_t taken = id->taken;
-    while ((int32_t)(id->acked - taken) < 0)
-        lock_wait(&cma_events, &id->all_acked);
+    struct iw_unmet unmet = {0};
+    while ((int32_t)(id->acked - taken) < 0) {
+        int state = lock_wait_begin(&cma_events);
+        bool told = iw_cm_unmet_wait(&unmet, &id->all_acked, &cma_events.mutex);
+        lock_wait_end(&cma_events, state);
+        if (told && (int32_t)(id->acked - taken) < 0)
+            iw_cm_unmet("rdma_destroy_id, rdma_migrate_id: waits for acknowledgements of %u events "
+                        "(rdma_ack_cm_event)",
+                        taken - id->acked);
+    }
 }
 
 static void acked_locked(struct cma_event *event)

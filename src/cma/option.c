@@ -15,14 +15,14 @@ static int take(void *to, size_t size, const void *val, size_t len)
 
 static int set_tos(struct cma_id *id, const void *val, size_t len)
 {
-    uint8_t tos;
+    uint8_t tos = 0;
     int r = take(&tos, sizeof tos, val, len);
     return r < 0 ? r : iw_cm_set_tos(id->cm, tos);
 }
 
 static int set_reuseaddr(struct cma_id *id, const void *val, size_t len)
 {
-    int on, r = take(&on, sizeof on, val, len);
+    int on = 0, r = take(&on, sizeof on, val, len);
     if (r == 0 && !on)
         r = cma_may(id, CMA_CALL_CLEAR_REUSEADDR);
     if (r == 0)
@@ -32,7 +32,7 @@ static int set_reuseaddr(struct cma_id *id, const void *val, size_t len)
 
 static int set_afonly(struct cma_id *id, const void *val, size_t len)
 {
-    int on, r = take(&on, sizeof on, val, len);
+    int on = 0, r = take(&on, sizeof on, val, len);
     if (r == 0 && id->state == CMA_ADDR_BOUND && id->bound.ss_family == AF_INET6)
         r = iw_cm_set_afonly(id->cm, on != 0);
     if (r == 0)

@@ -158,16 +158,30 @@ static inline void lock_put(struct lock *l)
     pthread_mutex_unlock(&l->mutex);
 }
 
-/** Waits for @p cond. No cancellation point: who is cancelled here would keep the lock. */
-static inline void lock_wait(struct lock *l, pthread_cond_t *cond)
+/**
+ * Around what waits for a condition with the mutex of @p l. No cancellation point: who is cancelled
+ * here would keep the lock. @return for lock_wait_end()
+ */
+static inline int lock_wait_begin(struct lock *l)
 {
     int state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     lock_mark_(l, false);
     assert_in_order(l->rank);
-    pthread_cond_wait(cond, &l->mutex);
+    return state;
+}
+
+static inline void lock_wait_end(struct lock *l, int state)
+{
     lock_mark_(l, true);
     pthread_setcancelstate(state, &state);
+}
+
+static inline void lock_wait(struct lock *l, pthread_cond_t *cond)
+{
+    int state = lock_wait_begin(l);
+    pthread_cond_wait(cond, &l->mutex);
+    lock_wait_end(l, state);
 }
 
 /** The three times at which a module has something to do about fork(). */

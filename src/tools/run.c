@@ -99,14 +99,26 @@ static void set_variable(char *assignment)
         tool_die(TOOL_FAILED, "out of memory");
 }
 
+/** What the options stand for that are a variable each; the libraries judge its value. */
+static const char *const variable_of[] = {
+    ['v'] = "VERBS_LOG_LEVEL",
+    ['p'] = "ANYWARP_PCAP",
+    ['c'] = "ANYWARP_CRC",
+};
+
 static int run(int argc, char **argv)
 {
     static const struct option options[] = {{"env", required_argument, NULL, 'e'},
                                             {"like", required_argument, NULL, 'l'},
+                                            {"log", required_argument, NULL, 'v'},
+                                            {"pcap", required_argument, NULL, 'p'},
+                                            {"crc", required_argument, NULL, 'c'},
                                             {"system-libraries", no_argument, NULL, 's'},
                                             {0}};
     bool system_libraries = false;
     for (int c; (c = getopt_long(argc, argv, "+e:", options, NULL)) != -1;) {
+        if (c == '?')
+            return TOOL_USAGE;
         if (c == 'l' && !strcmp(optarg, "list"))
             return like_list();
         if (c == 'l')
@@ -115,8 +127,8 @@ static int run(int argc, char **argv)
             system_libraries = true;
         else if (c == 'e')
             set_variable(optarg);
-        else
-            return TOOL_USAGE;
+        else if (setenv(variable_of[c], optarg, 1) != 0)
+            tool_die(TOOL_FAILED, "out of memory");
     }
     if (optind == argc)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
@@ -136,7 +148,8 @@ static int run(int argc, char **argv)
 
 const struct tool tool_run = {
     .name = "run",
-    .arguments = "[-e VARIABLE=VALUE]... [--like ADAPTER|list] [--system-libraries] [--] COMMAND "
+    .arguments = "[-e VARIABLE=VALUE]... [--log LEVEL] [--pcap FILE] [--crc on|off|auto]\n"
+                 "           [--like ADAPTER|list] [--system-libraries] [--] COMMAND "
                  "[ARGUMENT...]",
     .summary = "run a program on anywarp",
     .help =
@@ -144,6 +157,10 @@ const struct tool tool_run = {
         "exit status, signals go straight to it.\n"
         "\n"
         "  -e, --env VARIABLE=VALUE   set a variable of the program, as in -e ANYWARP_CRC=on\n"
+        "  --log LEVEL                VERBS_LOG_LEVEL; 2: why calls, completions and connections "
+        "fail\n"
+        "  --pcap FILE                ANYWARP_PCAP: a capture for Wireshark\n"
+        "  --crc on|off|auto          ANYWARP_CRC\n"
         "  --like ADAPTER             refuse what this adapter would refuse, and log why; list\n"
         "                             prints the adapters, their limits and the sources of these\n"
         "  --system-libraries         on the system's own libibverbs and librdmacm, which take\n"

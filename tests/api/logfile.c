@@ -75,6 +75,18 @@ void log_expect(uint32_t qp_num, const char *pattern)
         fail_msg("wanted one line \"%s\", got %u: \"%s\"", pattern ? pattern : "(none)", n, found);
 }
 
+bool log_has(const char *pattern)
+{
+    char line[LINE_BYTES];
+    bool has = false;
+    FILE *f = fopen(name, "r");
+    assert_non_null(f);
+    while (!has && fgets(line, sizeof(line), f))
+        has = fnmatch(pattern, line, 0) == 0;
+    fclose(f);
+    return has;
+}
+
 void log_clear(void)
 {
     assert_int_equal(truncate(name, 0), 0);

@@ -4,6 +4,7 @@
 #define ANYWARP_TESTS_LOGFILE_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Group set-up and tear-down: the log goes to a file of its own, at level warning. */
@@ -15,6 +16,8 @@ int log_teardown(void **state);
  * that matches the fnmatch() pattern @p pattern behind the number; NULL: no line at all.
  */
 void log_expect(uint32_t qp_num, const char *pattern);
+/** Whether a whole line of the log matches the fnmatch() pattern. */
+bool log_has(const char *pattern);
 /** Empties the log, and forgets events of QPs that are gone. */
 void log_clear(void);
 

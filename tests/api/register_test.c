@@ -7,6 +7,7 @@
 #include "pair.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 
 #include <cmocka.h>
 
+#define TIMES  5
 #define ROUNDS 20
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
@@ -45,7 +47,7 @@ static int before(long number, const long args[6])
     return 0;
 }
 
-static unsigned calls_of(struct ibv_pd *pd, void *addr, size_t len)
+static unsigned calls_of_one(struct ibv_pd *pd, void *addr, size_t len)
 {
     atomic_store(&calls, 0);
     counting = true;
@@ -56,6 +58,18 @@ static unsigned calls_of(struct ibv_pd *pd, void *addr, size_t len)
     }
     counting = false;
     return atomic_load(&calls);
+}
+
+/** The least of several times: on a busy machine it may have to wait for another thread. */
+static unsigned calls_of(struct ibv_pd *pd, void *addr, size_t len)
+{
+    unsigned least = UINT_MAX;
+    for (int i = 0; i < TIMES; i++) {
+        unsigned n = calls_of_one(pd, addr, len);
+        if (n < least)
+            least = n;
+    }
+    return least;
 }
 
 /** Every other page has other rights, so that each is one. */

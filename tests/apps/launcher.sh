@@ -49,7 +49,13 @@ expect 0 '^ok$' "$ANYWARP" run -- echo ok
 expect 0 '^--help$' "$ANYWARP" run printf '%s\n' --help
 expect 0 '^on off=b$' "$ANYWARP" run -e ANYWARP_CRC=on --env=OFF=off=b \
     sh -c 'echo $ANYWARP_CRC $OFF'
+expect 0 '^2 some.pcap off$' "$ANYWARP" run --log 2 --pcap some.pcap --crc=off \
+    sh -c 'echo $VERBS_LOG_LEVEL $ANYWARP_PCAP $ANYWARP_CRC'
 expect 2 'should be VARIABLE=VALUE' "$ANYWARP" run -e ANYWARP_CRC true
+
+# Who asks for something that there is not is told, without a log.
+expect 0 '^anywarp: ANYWARP_CRC=maybe is not understood \(auto, on, off\): ignored$' \
+    "$ANYWARP" run --crc maybe ibv_devices
 expect 2 'should be VARIABLE=VALUE' "$ANYWARP" run -e =on true
 expect 0 "$libraries/libibverbs.so.1" "$ANYWARP" run ldd "$(type -P rping)"
 expect 0 "$libraries/librdmacm.so.1" "$ANYWARP" run ldd "$(type -P rping)"

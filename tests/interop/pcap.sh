@@ -86,9 +86,9 @@ size=$(stat -c %s "$capture")
 [ "$size" -le $((1024 * 1024)) ] && [ "$size" -gt $((900 * 1024)) ] || failed "$size bytes in 1 MB"
 [ "$(grep -c 'full-.*: no more is captured' "$dir/server.err")" = 1 ] || failed "not told once" server
 tshark -r "$capture" >"$dir/frames" 2>"$dir/frames.err" || failed "a full capture is cut" frames
-unset ANYWARP_PCAP_MB
+unset ANYWARP_PCAP_MB VERBS_LOG_LEVEL
 
-# No place for it, or another process there: told once, and the program runs.
+# No place for it, or another process there: told once, at any level of the log, and the program runs.
 for place in /proc/nowhere/x "$dir" /dev/full; do
     port=$(free_port)
     export ANYWARP_PCAP=$place

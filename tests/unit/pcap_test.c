@@ -35,7 +35,7 @@ static ssize_t own_recv(struct iwc_stream *s, void *buf, size_t len)
 {
     (void)s, (void)len;
     asked[RECV]++;
-    if (incoming && answer > 0)
+    if (buf && incoming && answer > 0)
         memcpy(buf, incoming, (size_t)answer);
     return answer;
 }

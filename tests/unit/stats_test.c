@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +71,7 @@ static void layout(void **state)
     assert_int_equal(sizeof(struct stats_error), 512);
     assert_int_equal(offsetof(struct stats_page, errors), 4096);
     assert_int_equal(offsetof(struct stats_page, cqs), 20480);
-    assert_int_equal(offsetof(struct stats_page, qps), 36864);
+    assert_int_equal(offsetof(struct stats_page, qps), 53248);
     assert_int_equal(offsetof(struct stats_qp, in), 160);
     assert_int_equal(offsetof(struct stats_head, gauge), 648);
 }
@@ -80,7 +81,8 @@ static void layout(void **state)
 static void what_is_written_is_read(void **state)
 {
     (void)state;
-    struct stats_cq *cq = iw_stats_cq_take(127);
+    static struct stats_cq own;
+    struct stats_cq *cq = iw_stats_cq_take(&own, 127);
     struct stats_qp *qp = iw_stats_qp_take(0x123456, cq, NULL);
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons(1)};
     struct sockaddr_in6 peer = {.sin6_family = AF_INET6, .sin6_port = htons(2)};
@@ -183,6 +185,46 @@ static int child_status(int (*body)(void))
     return WEXITSTATUS(status);
 }
 
+static void cqs_beyond_the_table_share_nothing(void **state)
+{
+    static struct stats_cq own[STATS_CQS + 2], *rows[STATS_CQS + 2];
+    (void)state;
+    for (unsigned i = 0; i < STATS_CQS + 2; i++)
+        rows[i] = iw_stats_cq_take(&own[i], 1);
+    for (unsigned i = 0; i < STATS_CQS; i++)
+        assert_ptr_not_equal(rows[i], &own[i]);
+    for (unsigned i = STATS_CQS; i < STATS_CQS + 2; i++)
+        assert_ptr_equal(rows[i], &own[i]);
+    struct stats s = read_own();
+    assert_int_equal(s.ncqs, STATS_CQS);
+    assert_int_equal(s.head.gauge[STATS_cq], STATS_CQS + 2);
+    drop(&s);
+    for (unsigned i = 0; i < STATS_CQS + 2; i++)
+        iw_stats_cq_release(rows[i]);
+}
+
+static void *count(void *arg)
+{
+    for (unsigned i = 0; i < 10000; i++)
+        iw_stats_gauge(STATS_mr, 1);
+    return arg;
+}
+
+static void nothing_counted_is_lost(void **state)
+{
+    pthread_t t[3];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, count, NULL), 0);
+    iw_stats_publish(); /* meanwhile their memory becomes a file's */
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+    struct stats s = read_own();
+    assert_int_equal(s.head.gauge[STATS_mr], 30000);
+    drop(&s);
+    iw_stats_gauge(STATS_mr, -30000);
+}
+
 static struct stats_qp *shared; /* with a child, if it were so */
 
 static int use_parents_row(void)
@@ -193,7 +235,8 @@ static int use_parents_row(void)
     stats_read_all(&set, &choice);
     if (set.n)
         return 1; /* it has no file yet */
-    iw_stats_cq_take(1);
+    static struct stats_cq own;
+    iw_stats_cq_take(&own, 1);
     stats_read_all(&set, &choice);
     return set.n != 1 || set.process[0].out.bytes[IWC_KIND_WRITE] != 7 ||
            set.process[0].ncqs != 1 || set.process[0].nqps != 1 || set.process[0].nerrors;
@@ -249,7 +292,8 @@ static void need_one_start(void)
 
 static int make_file(void)
 {
-    iw_stats_cq_take(1);
+    static struct stats_cq own;
+    iw_stats_cq_take(&own, 1);
     return 0;
 }
 
@@ -440,6 +484,8 @@ int main(void)
         cmocka_unit_test(layout),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(rows_are_used_again),
+        cmocka_unit_test(cqs_beyond_the_table_share_nothing),
+        cmocka_unit_test(nothing_counted_is_lost),
         cmocka_unit_test(only_the_newest_errors_are_kept),
         cmocka_unit_test(a_child_has_its_own),
         cmocka_unit_test(few_files_of_the_dead_are_kept),

@@ -5,6 +5,7 @@
  */
 #include "cm/endpoint.h"
 
+#include "cm/failure.h"
 #include "common/addr.h"
 #include "common/sys.h"
 #include "conn/stream_tcp.h"
@@ -12,7 +13,6 @@
 #include "device/context.h"
 #include "engine/engine.h"
 #include "env/conf.h"
-#include "env/log.h"
 #include "env/pool.h"
 #include "observe/pcap.h"
 #include "qp/link.h"
@@ -86,8 +86,10 @@ void iw_cm_tell_failed(struct iw_cm *cm)
         ev.private_data_len = cm->nego->peer.pd_len;
     }
     cm->reserved = NULL;
-    if (qp)
+    if (qp) {
+        iw_cm_log_failure(cm, status, qp->pub.qp_num);
         iw_qp_unreserve(qp, true);
+    }
     iw_cm_raise(cm, &cm->outcome, &ev);
 }
 
@@ -220,6 +222,7 @@ void iw_cm_send_request(struct iw_cm *cm)
         fail(cm, -error);
         return;
     }
+    atomic_store(&cm->requested, true);
     iw_cm_set_timer(cm, iw_conf()->connect_ms);
     if (iw_cm_step(cm, IW_CM_EV_SENT).kind == IW_CM_STEP)
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
@@ -255,19 +258,10 @@ static void send_terminate(struct iw_cm *cm)
     iw_pool_put(IW_POOL_BATCH, b);
 }
 
-/** The event has a number only. A peer that hung up is told of by that number alone. */
-static void log_failure(const struct iw_cm *cm)
-{
-    if (cm->nego->error != IW_ERR_LLP_CLOSED)
-        iw_log(IW_LOG_WARN, "QP 0x%06x: connection attempt failed: %s", cm->reserved->pub.qp_num,
-               iw_err_info(cm->nego->error)->text);
-}
-
 static int failed_status(struct iw_cm *cm)
 {
     if (cm->nego->state == MPA_NEGO_REJECTED)
         return -ECONNREFUSED;
-    log_failure(cm);
     switch (cm->nego->error) {
     case IW_ERR_IRD_SHORT:
     case IW_ERR_NO_RTR:

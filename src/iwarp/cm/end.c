@@ -96,6 +96,8 @@ static void on_news(struct iw_qp *qp, uint32_t life, unsigned news)
         iw_cm_set_watch(cm);
     if (news & IW_QP_NEWS_STALLS)
         iw_cm_set_stall(cm);
+    if (news & IW_QP_NEWS_UNMET)
+        iw_cm_set_unmet(cm);
     /* The thread with the news of the disconnection may be behind the one with that of the end. */
     if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED))
         iw_cm_step(cm, IW_CM_EV_QP_ENDS);

@@ -8,6 +8,7 @@
 #include "observe/pcap.h"
 #include "qp/link.h"
 #include "qp/qp.h"
+#include "qp/rx_early.h"
 #include "qp/rx_stall.h"
 
 #include <errno.h>
@@ -276,6 +277,22 @@ void iw_cm_set_stall(struct iw_cm *cm)
     set(cm, &cm->stall, IW_STALL_MS, stall_expired);
 }
 
+static void unmet(struct iw_cm *cm, struct iw_qp *qp)
+{
+    (void)cm;
+    iw_qp_unmet(qp);
+}
+
+static void unmet_expired(struct iw_timer *t)
+{
+    iw_cm_with_qp(container_of(t, struct iw_cm, unmet), unmet);
+}
+
+void iw_cm_set_unmet(struct iw_cm *cm)
+{
+    set(cm, &cm->unmet, IW_UNMET_MS, unmet_expired);
+}
+
 static void watch_expired(struct iw_timer *t);
 
 /** The peer of a linked connection has had some time more to answer. */
@@ -308,6 +325,7 @@ void iw_cm_release(struct iw_cm *cm)
 {
     iw_timer_cancel(&cm->timer);
     iw_timer_cancel(&cm->stall);
+    iw_timer_cancel(&cm->unmet);
     iw_timer_cancel(&cm->watch);
     iw_source_del(&cm->source);
     bool linked = iw_cm_unlink(cm), reset;

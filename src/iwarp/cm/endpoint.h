@@ -84,6 +84,8 @@ struct iw_cm {
     struct iw_timer timer;
     atomic_uint awaits;    /* those of the QP when the timer was set */
     struct iw_timer stall; /* a linked QP's: iw_qp_stalled() */
+    atomic_bool requested; /* the MPA Request is with TCP */
+    struct iw_timer unmet; /* a linked QP's: iw_qp_unmet(); a listener's: nobody decides */
     struct iw_timer watch; /* a linked QP's, while TCP waits for answers */
     struct iw_cm_silence silence;
     uint8_t tos;
@@ -110,9 +112,11 @@ struct iw_cm {
 
     /* listener */
     int backlog;
-    unsigned children;   /* from accept() to close(), or to iw_cm_accept() */
-    unsigned undecided;  /* of them */
-    struct list endable; /* child_link of the others, oldest first */
+    unsigned children;                    /* from accept() to close(), or to iw_cm_accept() */
+    unsigned undecided;                   /* of them */
+    unsigned decisions, decisions_before; /* of the program: all in all, and a second ago */
+    bool unmet_told;                      /* that it makes none */
+    struct list endable;                  /* child_link of the others, oldest first */
     /* child */
     struct iw_cm *listener; /* a reference, while it counts there */
     struct list child_link; /* under listener->lock */
@@ -152,8 +156,9 @@ bool iw_cm_unlink(struct iw_cm *cm);
 /** The endpoint of a QP, in this life if not NULL, referenced. @return NULL: it has none any more
  */
 struct iw_cm *iw_cm_of(struct iw_qp *qp, const uint32_t *life);
-/** The QP stalls, or sends: sets the timer that looks at that. */
+/** The QP stalls, or sends, or holds a Send: sets the timer that looks at that. */
 void iw_cm_set_stall(struct iw_cm *cm);
+void iw_cm_set_unmet(struct iw_cm *cm);
 void iw_cm_set_watch(struct iw_cm *cm);
 
 /**

@@ -65,6 +65,7 @@ void iw_cm_orphan(struct iw_cm *cm)
         return;
     lock_get(&listener->lock);
     list_del(&cm->child_link);
+    listener->decisions += cm->child == IW_CM_UNDECIDED;
     listener->undecided -= cm->child == IW_CM_UNDECIDED;
     listener->children--;
     cm->child = IW_CM_NO_CHILD;
@@ -85,6 +86,7 @@ void iw_cm_turn_away(struct iw_cm *cm)
     lock_get(&listener->lock);
     if (cm->child == IW_CM_UNDECIDED) {
         listener->undecided--;
+        listener->decisions++;
         cm->child = IW_CM_TURNED_AWAY;
         list_add_tail(&listener->endable, &cm->child_link);
     }
@@ -230,6 +232,37 @@ static uint8_t depth_seen(const struct mpa_start *peer, uint16_t depth)
     return peer->enhanced && depth < IW_MAX_DEPTH ? (uint8_t)depth : IW_MAX_DEPTH;
 }
 
+static void expect_decision_locked(struct iw_cm *listener);
+
+/** A second ago there was a request. Since then the program has answered none. */
+static void nobody_decides(struct iw_timer *t)
+{
+    struct iw_cm *listener = container_of(t, struct iw_cm, unmet);
+    lock_get(&listener->lock);
+    unsigned waiting = listener->undecided;
+    bool idle = listener->decisions == listener->decisions_before;
+    if (waiting && idle)
+        listener->unmet_told = true;
+    else if (waiting)
+        expect_decision_locked(listener);
+    lock_put(&listener->lock);
+    if (waiting && idle)
+        iw_cm_unmet(
+            "rdma_listen: %u connection requests wait for an answer (rdma_get_cm_event, then "
+            "rdma_accept or rdma_reject)",
+            waiting);
+}
+
+/** For who reads the log. */
+static void expect_decision_locked(struct iw_cm *listener)
+{
+    assert_held(&listener->lock);
+    if (!iw_log_on(IW_LOG_WARN) || listener->unmet_told || listener->state != IW_CM_S_LISTEN)
+        return;
+    listener->decisions_before = listener->decisions;
+    iw_timer_set(&listener->unmet, IW_UNMET_MS, nobody_decides);
+}
+
 /**
  * Moves a child, just in DECISION, to the undecided ones, and queues its CONNECT_REQUEST.
  * @return the listener, referenced; NULL if nobody is there to decide, or the backlog is full
@@ -256,7 +289,8 @@ static struct iw_cm *queue_request(struct iw_cm *cm)
     cm->child = queued ? IW_CM_UNDECIDED : IW_CM_TURNED_AWAY;
     if (queued) {
         iw_cm_get(listener);
-        listener->undecided++;
+        if (listener->undecided++ == 0)
+            expect_decision_locked(listener);
         list_del(&cm->child_link);
     }
     lock_put(&listener->lock);

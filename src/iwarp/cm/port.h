@@ -18,6 +18,7 @@
 #include "engine/waiter.h"
 #include "env/eventfd.h"
 #include "env/refuse.h"
+#include "env/unmet.h"
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

@@ -8,6 +8,7 @@
 #include "env/limits.h"
 #include "env/log.h"
 #include "env/refuse.h"
+#include "env/unmet.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -115,20 +116,31 @@ struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
     cq->size = size;
     list_init(&cq->event_link);
     cq->failing.run = fail_users;
-    cq->stats = iw_stats_cq_take((uint32_t)cq->pub.cqe);
+    cq->stats = iw_stats_cq_take(&cq->not_shown, (uint32_t)cq->pub.cqe);
     channel_attach(cq->channel);
     return cq;
 }
 
-/** Waits until every event that was read is acknowledged; more acknowledgements do no harm. */
+/** How many of @p read events are not acknowledged. More acknowledgements than events do no harm.
+ */
+static unsigned due(uint32_t acked, unsigned read)
+{
+    return (int32_t)(acked - read) < 0 ? read - acked : 0;
+}
+
+/** Waits until every event that was read is acknowledged. */
 static void wait_acks(struct iw_cq *cq, unsigned events, unsigned async)
 {
     int state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_mutex_lock(&cq->pub.mutex);
-    while ((int32_t)(cq->pub.comp_events_completed - events) < 0 ||
-           (int32_t)(cq->pub.async_events_completed - async) < 0)
-        pthread_cond_wait(&cq->pub.cond, &cq->pub.mutex);
+    struct iw_unmet unmet = {0};
+    while (due(cq->pub.comp_events_completed, events) || due(cq->pub.async_events_completed, async))
+        if (iw_cm_unmet_wait(&unmet, &cq->pub.cond, &cq->pub.mutex))
+            iw_cm_unmet("ibv_destroy_cq: waits for acknowledgements of %u completion events "
+                        "(ibv_ack_cq_events) and %u asynchronous events (ibv_ack_async_event)",
+                        due(cq->pub.comp_events_completed, events),
+                        due(cq->pub.async_events_completed, async));
     pthread_mutex_unlock(&cq->pub.mutex);
     pthread_setcancelstate(state, &state);
 }

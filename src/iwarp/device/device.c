@@ -113,7 +113,7 @@ static void add_configured(const char *list)
         if (!interface || !name_ok(name, sizeof(table.device->pub.name)) ||
             !name_ok(interface, sizeof(table.device->interface)) || name_taken(name) ||
             table.count == MAX_DEVICES)
-            iw_log(IW_LOG_WARN, "ANYWARP_DEVICES: entry %s ignored", name);
+            iw_log(IW_LOG_ASKED, "ANYWARP_DEVICES: entry %s ignored", name);
         else
             add(name, interface);
     }

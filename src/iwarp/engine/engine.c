@@ -42,7 +42,7 @@ bool iw_engine_wake_at(uint64_t ns)
 void iw_engine_watch_locked(void)
 {
     assert_held(&iw_engine.lock);
-    bool on = iw_engine.getters == 0 && !iw_engine.visited && !iw_engine.relieved;
+    bool on = !atomic_load(&iw_engine.leader) && !iw_engine.visited && !iw_engine.relieved;
     if (on == iw_engine.watched)
         return;
     iw_engine.watched = on;
@@ -274,7 +274,8 @@ static void forget_parent_locked(void)
 {
     assert_held(&iw_engine.lock);
     close_descriptors_locked();
-    iw_engine.getters = iw_engine.visits = 0;
+    atomic_store(&iw_engine.leader, NULL);
+    iw_engine.visits = 0;
     iw_engine.visited = false;
     atomic_store(&iw_engine.kicked, false);
     atomic_store(&iw_engine.leased, false);

@@ -11,10 +11,10 @@
  *
  * A program that posts without a break receives for its QP itself, now and then (iw_rx_look).
  *
- * The thread sleeps in an epoll set of its own, which holds the first one. A getter switches that
- * entry off while it waits (iw_engine_wait), so that a packet wakes one thread only; if getters
- * come back soon it stays off between them, and the thread looks each millisecond whether that is
- * still so. While programs keep polling and posting they hold a lease: the thread looks at what
+ * The thread sleeps in an epoll set of its own, which holds the first one. That entry is off while
+ * a getter leads the others (waiter.h), so that a packet wakes one thread only; if getters come
+ * back soon it stays off between them, and the thread looks each millisecond whether that is still
+ * so. While programs keep polling and posting they hold a lease: the thread looks at what
  * they do on a timer of 100 us, doubling to 1 ms, and switches the entry off itself if they make
  * passes enough. Sockets, listeners and timers of a process that sleeps cost nothing.
  *
@@ -68,6 +68,8 @@ void iw_engine_fork(enum fork_step step);
 
 #define IW_ENGINE_MANY 8 /* polls and passes beyond these are not counted: they are many */
 
+struct iw_poller;
+
 extern struct iw_engine {
     struct lock lock;
     bool started;
@@ -80,9 +82,9 @@ extern struct iw_engine {
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     bool watched;       /* sockets is switched on in wait_set; under lock */
     bool relieved;      /* pollers run the sockets often enough; under lock */
-    unsigned getters;   /* threads that wait on the sockets; under lock */
-    unsigned visits;    /* of getters that have left since the last look; under lock */
-    bool visited;       /* so often that the sockets stay off until the next look; under lock */
+    struct iw_poller *_Atomic leader; /* of the waiters, see waiter.h; NULL: none; under lock */
+    unsigned visits; /* of getters that have left since the last look; under lock */
+    bool visited;    /* so often that the sockets stay off until the next look; under lock */
     pthread_t thread;
     atomic_bool frozen;
     /* Hints between pollers and the thread. Pollers store only what changes something, so that

@@ -15,10 +15,14 @@
 #define FD_TURNS    4  /* of a spin between two looks at the event descriptor */
 #define CM_SPINS    4  /* a connection's events take several round trips */
 
+/** What this thread finds hot, whatever it waits for; the address names the thread, too. */
+static __thread struct iw_poller waiter;
+
+/** Who came last leads. */
 static void enter(void)
 {
     lock_get(&iw_engine.lock);
-    iw_engine.getters++;
+    atomic_store(&iw_engine.leader, &waiter);
     iw_engine_watch_locked();
     lock_put(&iw_engine.lock);
 }
@@ -28,7 +32,8 @@ static void leave(void *arg)
 {
     (void)arg;
     lock_get(&iw_engine.lock);
-    iw_engine.getters--;
+    if (atomic_load(&iw_engine.leader) == &waiter)
+        atomic_store(&iw_engine.leader, NULL);
     iw_engine_watch_locked();
     bool often = ++iw_engine.visits == MANY_VISITS && !iw_engine.visited;
     lock_put(&iw_engine.lock);
@@ -36,8 +41,10 @@ static void leave(void *arg)
         iw_engine_kick();
 }
 
-/** Whoever spins or sleeps for events, one after the other, finds the same source hot. */
-static __thread struct iw_poller waiter;
+static bool leads(void)
+{
+    return atomic_load(&iw_engine.leader) == &waiter;
+}
 
 /** Passes until an event may be due or the time is up. @return whether one may be */
 static bool spin(int fd)
@@ -55,16 +62,16 @@ static bool spin(int fd)
 }
 
 /**
- * Waits for @p fd or the sockets; the cancellation point.
+ * Waits for @p fd, or for the sockets, too; the cancellation point.
  * @return 1 if fd is readable, 0 if not, -EINTR, or -EBADF: the program has closed one
  */
-static int wait_either(int fd)
+static int wait_either(int fd, bool sockets)
 {
     int state;
     struct pollfd p[2] = {{.fd = fd, .events = POLLIN},
                           {.fd = iw_engine.sockets, .events = POLLIN}};
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-    int n = ppoll(p, 2, NULL, NULL);
+    int n = ppoll(p, sockets ? 2 : 1, NULL, NULL);
     int error = n < 0 ? errno : 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     if (error == EINTR && !iw_eventfd_restarts())
@@ -74,11 +81,12 @@ static int wait_either(int fd)
     return n > 0 && p[0].revents;
 }
 
+/** Leads for as long as nobody else comes, and then leaves the sockets to that one. */
 static int block_passes(int fd)
 {
     int r;
-    while ((r = wait_either(fd)) == 0)
-        if (iw_engine_run_ready(0).moved)
+    while ((r = wait_either(fd, leads())) == 0)
+        if (leads() && iw_engine_run_ready(0).moved)
             break;
     return r < 0 ? r : 0;
 }

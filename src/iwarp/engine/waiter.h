@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads of the program that wait for events, and make progress meanwhile. */
+/*
+ * Threads of the program that wait for events, and make progress meanwhile.
+ *
+ * Of those that wait at a time the one that came last leads: it sleeps on the sockets and runs
+ * them, whoever they are for. The others sleep on their events alone, so that a packet wakes one
+ * thread, however many wait. Who is led by another stays so until its event is there: if the leader
+ * leaves, the sockets are the engine's again, at once or, where leaders come and go, within 1 ms.
+ */
 #ifndef ANYWARP_ENGINE_WAITER_H
 #define ANYWARP_ENGINE_WAITER_H
 
@@ -7,9 +14,9 @@
 
 /**
  * Waits until @p fd (an event descriptor) may be readable, doing the process's progress meanwhile:
- * first a spin of iw_conf()->spin_us, then asleep on the sockets. The caller looks whether its
- * event is there, and else waits again. The wait itself is a cancellation point, no lock is held in
- * it.
+ * first a spin of iw_conf()->spin_us, then asleep, on the sockets too if it leads. The caller looks
+ * whether its event is there, and else waits again. The wait itself is a cancellation point, no
+ * lock is held in it.
  * @return 0, or -EINTR by the rule of iw_eventfd_wait()
  */
 int iw_engine_wait(int fd);

@@ -216,7 +216,7 @@ static void read_environment(void)
         if (k->parse && k->initial)
             k->parse(&conf, k->initial);
         if (k->parse && value && *value && !k->parse(&conf, value))
-            iw_log(IW_LOG_WARN, "%s=%s is not understood (%s): ignored", k->name, value, k->values);
+            iw_log(IW_LOG_ASKED, "%s=%s is not understood (%s): ignored", k->name, value, k->values);
     }
 }
 

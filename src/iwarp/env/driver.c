@@ -56,7 +56,7 @@ bool iw_driver_enabled(void)
     DIR *dir = opendir(path);
     bool found = false;
     if (!dir)
-        iw_log(IW_LOG_WARN, "IBV_CONFIG_DIR=%s cannot be read: no device", path);
+        iw_log(IW_LOG_ASKED, "IBV_CONFIG_DIR=%s cannot be read: no device", path);
     for (struct dirent *e; dir && !found && (e = readdir(dir));)
         found = is_driver_file(e->d_name) && file_names_us(dirfd(dir), e->d_name);
     if (dir)

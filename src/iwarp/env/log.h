@@ -6,7 +6,13 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-enum iw_log_level { IW_LOG_ERR = 1, IW_LOG_WARN = 2, IW_LOG_INFO = 3, IW_LOG_DEBUG = 4 };
+enum iw_log_level {
+    IW_LOG_ASKED = 0, /* at any level: the user asked for something by name, and does not get it */
+    IW_LOG_ERR = 1,
+    IW_LOG_WARN = 2,
+    IW_LOG_INFO = 3,
+    IW_LOG_DEBUG = 4,
+};
 
 /** Whether lines of this level are written at all: cheap, for callers that must first gather facts.
  */

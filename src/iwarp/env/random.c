@@ -4,12 +4,26 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define NUMBERS 16
 
 /* The generator's own locks know nothing of fork(). */
 static struct lock lock = LOCK(LOCK_RANDOM);
+static atomic_uint life; /* of the process; a child has another */
+
+/** A thread's own, so that threads which register memory seldom meet at the lock. */
+static __thread struct {
+    uint32_t numbers[NUMBERS];
+    unsigned left; /* the first ones; the others are given out */
+    unsigned life; /* in which they were made */
+} buffer;
 
 void iw_random_fork(enum fork_step step)
 {
+    if (step == FORK_CHILD)
+        atomic_fetch_add(&life, 1);
     lock_fork(&lock, step);
 }
 
@@ -20,14 +34,27 @@ static void no_cleanup(void)
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 
-int iw_random32(uint32_t *out)
+static int fill(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int saved = errno; /* it may look for a configuration that is not there */
     pthread_once(&once, no_cleanup);
     lock_get(&lock);
-    int r = RAND_bytes((unsigned char *)out, sizeof(*out));
+    int r = RAND_bytes((unsigned char *)buffer.numbers, sizeof(buffer.numbers));
     lock_put(&lock);
     errno = saved;
-    return r == 1 ? 0 : -EIO;
+    if (r != 1)
+        return -EIO;
+    buffer.left = NUMBERS;
+    buffer.life = atomic_load(&life);
+    return 0;
+}
+
+int iw_random32(uint32_t *out)
+{
+    bool fresh = buffer.left && buffer.life == atomic_load(&life);
+    int r = fresh ? 0 : fill();
+    if (!r)
+        *out = buffer.numbers[--buffer.left];
+    return r;
 }

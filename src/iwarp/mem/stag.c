@@ -86,22 +86,32 @@ static int random_stag(uint32_t *stag)
     return 0;
 }
 
+/** @return 0, EEXIST, ENOMEM */
+static int insert_locked(struct iw_region *r)
+{
+    assert_held(&table.lock);
+    if (find(r->grant.stag, KEY_BITS))
+        return EEXIST;
+    r->slot = slot_take_locked(r->grant.stag);
+    if (!r->slot)
+        return ENOMEM;
+    atomic_store(&r->slot->pd, r->pd);
+    atomic_store(&r->slot->region, r);
+    atomic_store(&r->slot->stag, r->grant.stag);
+    return 0;
+}
+
 int iw_stag_insert(struct iw_region *r)
 {
     int err;
-    lock_get(&table.lock);
     do {
         err = random_stag(&r->grant.stag);
-    } while (!err && find(r->grant.stag, KEY_BITS));
-    r->slot = err ? NULL : slot_take_locked(r->grant.stag);
-    if (r->slot) {
-        atomic_store(&r->slot->pd, r->pd);
-        atomic_store(&r->slot->region, r);
-        atomic_store(&r->slot->stag, r->grant.stag);
-    } else if (!err) {
-        err = ENOMEM;
-    }
-    lock_put(&table.lock);
+        if (err)
+            break;
+        lock_get(&table.lock);
+        err = insert_locked(r);
+        lock_put(&table.lock);
+    } while (err == EEXIST);
     return err;
 }
 

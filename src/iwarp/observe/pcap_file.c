@@ -36,7 +36,7 @@ static void make_path(const char *pattern)
 
 static void stop(const char *why)
 {
-    iw_log(IW_LOG_WARN, "%s: %s: no more is captured", file.path, why);
+    iw_log(IW_LOG_ASKED, "%s: %s: no more is captured", file.path, why);
     if (file.fd >= 0)
         sys_close(file.fd);
     file.fd = -1;

@@ -5,6 +5,7 @@
 #include "observe/stats_map.h"
 
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,9 +21,9 @@ static struct lock lock = LOCK(LOCK_STATS);
 static uint16_t free_cqs[STATS_CQS], free_qps[STATS_QPS];
 static struct rows cqs = {.free = free_cqs, .max = STATS_CQS};
 static struct rows qps = {.free = free_qps, .max = STATS_QPS};
-static struct stats_cq cq_not_shown;
 static struct stats_qp qp_not_shown;
 static uint32_t cq_id;
+static atomic_bool settled; /* what memory is the file's will stay so; a child begins anew */
 
 static struct stats_page *page(void)
 {
@@ -71,9 +72,12 @@ static void end_locked(uint32_t *seq)
 
 void iw_stats_publish(void)
 {
+    if (atomic_load_explicit(&settled, memory_order_acquire))
+        return;
     lock_get(&lock);
     if (iw_stats_map_wanted())
         iw_stats_map_open(&page()->qps[qps.high] - page()->qps);
+    atomic_store_explicit(&settled, true, memory_order_release);
     lock_put(&lock);
 }
 
@@ -83,6 +87,7 @@ static void forget_parent_locked(void)
     struct stats_page *p = page();
     assert_held(&lock);
     iw_stats_map_leave();
+    atomic_store(&settled, false);
     p->head.out = p->head.in = (struct iwc_flow){0};
     for (uint32_t i = 0; i < qps.high; i++) {
         p->qps[i].out = p->qps[i].in = (struct iwc_flow){0};
@@ -105,16 +110,20 @@ void iw_stats_fork(enum fork_step step)
 void iw_stats_gauge(enum stats_gauge g, int64_t by)
 {
     int64_t *p = &page()->head.gauge[g];
-    lock_get(&lock);
-    iw_stats_set(p, *p + by);
-    lock_put(&lock);
+    /* What is counted while memory becomes a file's would be lost. */
+    bool may_move = !atomic_load_explicit(&settled, memory_order_acquire);
+    if (may_move)
+        lock_get(&lock);
+    __atomic_fetch_add(p, by, __ATOMIC_RELAXED);
+    if (may_move)
+        lock_put(&lock);
 }
 
 /* ---- CQs ---- */
 
-struct stats_cq *iw_stats_cq_take(uint32_t cqe)
+struct stats_cq *iw_stats_cq_take(struct stats_cq *own, uint32_t cqe)
 {
-    struct stats_cq *row = &cq_not_shown;
+    struct stats_cq *row = own;
     uint32_t i;
     iw_stats_publish();
     lock_get(&lock);

@@ -6,9 +6,8 @@
  * They always exist, in memory of this library. When the first CQ, QP or listener is made, that
  * memory becomes a file's (stats_page.h, stats_file.h), unless ANYWARP_STATS=off, or there is no
  * place for one: then nobody sees it, and all else is the same. Counting is a store to a row that
- * the object has a pointer to; there is always such a row, though those beyond the table share one
- * that is not shown. Rows are
- * used again.
+ * the object has a pointer to; there is always such a row, though beyond the table a CQ counts in
+ * memory of its own, and QPs share a row, which nobody is shown. Rows are used again.
  *
  * exit() removes the file; one of a process that was killed stays, and can be read. After fork()
  * the child has a copy of its own, which gets a file when the child makes the next such object.
@@ -33,9 +32,11 @@
 /** Makes the file if there is none and never was a try. */
 void iw_stats_publish(void);
 
+/** Takes the lock only as long as there may be a file to come. */
 void iw_stats_gauge(enum stats_gauge g, int64_t by);
 
-struct stats_cq *iw_stats_cq_take(uint32_t cqe);
+/** @param own  of the CQ, zeros: what is returned if the table is full */
+struct stats_cq *iw_stats_cq_take(struct stats_cq *own, uint32_t cqe);
 void iw_stats_cq_resized(struct stats_cq *row, uint32_t cqe);
 void iw_stats_cq_release(struct stats_cq *row);
 

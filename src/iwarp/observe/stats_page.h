@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define STATS_MAGIC   "anywarp"
-#define STATS_VERSION 1
+#define STATS_VERSION 2
 
 #define STATS_ERRORS 32    /* the newest ones are kept */
 #define STATS_CQS    512   /* rows; what there are more of is not shown */
@@ -73,7 +73,7 @@ struct stats_cq {
     uint32_t id;         /* a number from 1 on; 0: the row is free */
     uint32_t cqe;        /* entries */
     uint32_t head, tail; /* completions polled, completions added; free-running */
-    uint32_t spare[3];
+    uint32_t spare[11];  /* no line is shared with another CQ */
 };
 
 enum stats_flags {
@@ -113,7 +113,7 @@ struct stats_page {
 
 _Static_assert(sizeof(struct stats_head) <= 4096, "the head has a page");
 _Static_assert(sizeof(struct stats_qp) == 256, "whole cache lines");
-_Static_assert(sizeof(struct stats_cq) == 32, "");
+_Static_assert(sizeof(struct stats_cq) == 64, "a cache line");
 _Static_assert(offsetof(struct stats_qp, out) == 64, "written by others than the rest");
 
 #endif

@@ -9,8 +9,8 @@
  * rx_stall.c what comes behind them, rx_scatter.c memory, mem/mw.c windows, mem/quiesce.h who may
  * still copy, end.c errors and flush, reset.c a new life, explain.c what the log says of them,
  * rx_queue.c receive queues, link.c attach, close and detach of the stream, overrun.c the end of a
- * CQ, tx_quantum.c how much a QP sends at a stretch, tx_cork.c what waits for more, tx_taken.c what
- * has gone before what came.
+ * CQ, pacing.c when what was posted goes out, tx_quantum.c how much of it at a stretch, tx_cork.c
+ * what waits for more, tx_taken.c what has gone before what came.
  *
  * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
  * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
@@ -223,6 +223,7 @@ enum iw_qp_news {
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
+    IW_QP_NEWS_UNMET = 1 << 7, /* a Send finds no receive: iw_qp_unmet() is due in a second */
 };
 
 /* See cq/counter.h. */
@@ -303,6 +304,9 @@ struct iw_qp_rx {
     struct iw_recv recv; /* the Send in progress */
     struct iw_held *held_head, *held_tail;
     size_t held_bytes;
+    uint64_t held_since; /* iw_now() when the first was held */
+    bool unmet_timed;    /* iw_qp_unmet() is going to be called */
+    bool unmet_told;
     struct iw_stall stall;
     uint32_t writing;      /* bytes so far of the Write that comes in */
     uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */

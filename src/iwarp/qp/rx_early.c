@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/rx_early.h"
 
+#include "env/unmet.h"
 #include "qp/end.h"
 #include "qp/rx_stall.h"
+#include "qp/section.h"
 #include "qp/tx_answers.h"
 #include "wire/opcode.h"
 #include "wire/range.h"
@@ -10,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOUND            (256u * 1024)       /* bytes a connection */
+#define BOUND            (256u * 1024) /* bytes a connection */
+#define UNMET_NS         (IW_UNMET_MS / 2 * 1000000ull)
 #define BOUND_REQUESTING (16u * 1024 * 1024) /* while requests of our own are outstanding */
 
 struct iw_held {
@@ -34,6 +37,17 @@ static bool within_bound(struct iw_qp *qp, size_t more)
     return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->rx.held_bytes, more);
 }
 
+/** For who reads the log. */
+static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
+{
+    if (!iw_log_on(IW_LOG_WARN) || qp->rx.unmet_told)
+        return;
+    qp->rx.held_since = iw_now();
+    if (!qp->rx.unmet_timed)
+        iw_qp_note_news(qp, IW_QP_NEWS_UNMET, w);
+    qp->rx.unmet_timed = true;
+}
+
 /** A copy of the segment, as the last one. @return whether bound and memory allow it */
 static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
 {
@@ -50,10 +64,12 @@ static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
     h->seg.payload = h->bytes + seg->hdr_len;
     if (seg->len)
         memcpy(h->bytes + seg->hdr_len, seg->payload, seg->len);
-    if (qp->rx.held_tail)
+    if (qp->rx.held_tail) {
         qp->rx.held_tail->next = h;
-    else
+    } else {
         qp->rx.held_head = h;
+        note_unmet(qp, &qp->rx.wakes);
+    }
     qp->rx.held_tail = h;
     qp->rx.held_bytes += size;
     return true;
@@ -134,4 +150,20 @@ void iw_held_drop(struct iw_qp *qp)
         pop(&qp->rx);
     iw_stall_drop(&qp->rx);
     iw_rq_leave(qp);
+}
+
+void iw_qp_unmet(struct iw_qp *qp)
+{
+    struct iw_wakes w;
+    iw_qp_enter_rx(qp, &w);
+    qp->rx.unmet_timed = false;
+    bool held = iw_held_any(&qp->rx);
+    bool long_held = held && iw_now() - qp->rx.held_since >= UNMET_NS; /* not others, before */
+    qp->rx.unmet_told |= long_held;
+    if (held && !long_held)
+        note_unmet(qp, &w);
+    iw_qp_leave_rx(qp, &w);
+    if (long_held)
+        iw_cm_unmet("%s: no receive is posted, and a Send of the peer waits for one, QP 0x%06x",
+                    qp->rq->srq ? "ibv_post_srq_recv" : "ibv_post_recv", qp->pub.qp_num);
 }

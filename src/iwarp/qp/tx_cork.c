@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/tx_cork.h"
 
-#include "engine/timer.h"
+#include "qp/pacing.h"
 #include "qp/tx_cut.h"
 #include "qp/tx_quantum.h"
 #include "qp/tx_queue.h"
-
-#define QUIET_MIN (256 * 1024) /* bytes sent since the peer was heard that make a stream */
-#define CORK_MAX  (64 * 1024)  /* bytes that are enough */
-#define CORK_MIN  (4 * 1024)   /* fewer at the time limit end the stream */
-#define CORK_NS   250000
 
 void iw_cork_pull_locked(struct iw_qp_tx *tx)
 {
@@ -18,45 +13,48 @@ void iw_cork_pull_locked(struct iw_qp_tx *tx)
     tx->cork.quiet_from = tx->half.sent_pos;
 }
 
-/** Only the one QP that this thread moves bytes of may stream: each that is corked has a batch. */
-static bool streams_locked(struct iw_qp *qp)
+static struct iw_pace_facts facts_locked(struct iw_qp *qp, bool polled, uint64_t now)
 {
-    assert_held(&qp->tx.lock);
-    return qp->tx.linked && !qp->end.error && !qp->tx.hold && !qp->tx.rtr && !qp->tx.blocked &&
-           qp->tx.irq_cut == qp->tx.ird.tail &&
-           qp->tx.half.sent_pos - qp->tx.cork.quiet_from >= QUIET_MIN &&
-           !atomic_load_explicit(&qp->hints.heard, memory_order_relaxed) &&
-           iw_turn_bytes_locked(&qp->tx) == IW_TURN_MAX;
-}
-
-/** Whether what is corked has waited long. */
-static bool late_locked(struct iw_qp_tx *tx)
-{
-    uint64_t now = iw_now();
+    struct iw_qp_tx *tx = &qp->tx;
     assert_held(&tx->lock);
     if (tx->half.cut_pos == tx->half.sent_pos)
         tx->cork.since = now;
-    return now - tx->cork.since > CORK_NS;
+    return (struct iw_pace_facts){
+        .polled = polled,
+        .heard = atomic_load_explicit(&qp->hints.heard, memory_order_relaxed),
+        .busy = !tx->linked || qp->end.error || tx->hold || tx->rtr || tx->blocked ||
+                tx->irq_cut != tx->ird.tail,
+        .turn = iw_turn_bytes_locked(tx),
+        .quiet = tx->half.sent_pos - tx->cork.quiet_from,
+        .posted = tx->sq.tail - tx->sq.head,
+        .uncut = tx->sq.tail - tx->sq.cut,
+        .corked = tx->batch ? tx->batch->unsent : 0,
+        .corked_since = tx->cork.since,
+    };
 }
 
-bool iw_cork_locked(struct iw_qp *qp, struct iw_wakes *w)
+/** Completes what was posted, but for the last work request. @return false if it does not fit */
+static bool cork_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->tx.lock);
-    qp->tx.cork.on = streams_locked(qp);
-    if (!qp->tx.cork.on || qp->tx.sq.cut == qp->tx.sq.tail || qp->tx.sq.tail - qp->tx.sq.head < 2 ||
-        !iw_qp_batch_locked(&qp->tx, IW_TURN_MAX))
+    if (!iw_qp_batch_locked(&qp->tx, IW_PACE_TURN_MAX))
         return false;
-    if (late_locked(&qp->tx)) {
-        if (qp->tx.batch->unsent < CORK_MIN)
-            iw_cork_pull_locked(&qp->tx);
-        return false;
-    }
     iw_copy_begin(qp->pd);
-    bool all = iw_qp_cut_small_locked(qp, CORK_MAX);
+    bool all = iw_qp_cut_small_locked(qp, IW_PACE_CORK_MAX);
     iw_copy_end();
     if (all) {
         qp->tx.cork.copied_pos = iw_sq_at(&qp->tx.sq, (qp->tx.sq.tail - 2))->end_pos;
         iw_sq_retire_locked(qp, w);
     }
     return all;
+}
+
+bool iw_cork_locked(struct iw_qp *qp, bool polled, uint64_t now, struct iw_wakes *w)
+{
+    struct iw_pace_facts f = facts_locked(qp, polled, now);
+    struct iw_paced p = iw_pace_pass(&f, now);
+    qp->tx.cork.on = p.stream;
+    if (p.ends)
+        iw_cork_pull_locked(&qp->tx);
+    return p.what == IW_PACE_CORK && cork_locked(qp, w);
 }

@@ -3,19 +3,15 @@
  * One-way streams of small messages: a message with others behind it completes when it stands in
  * the batch, which goes out later, with those that follow.
  *
- * A system call costs as much as fifty small messages, and a program that waits for completions
- * posts no more of them at a time than its queue holds. But a completion only says that the memory
- * may be used again (RFC 5040 section 5.1). So where a QP has sent a lot without a word of the
- * peer, so that nobody waits for an answer to a single message, a poll of an empty CQ completes
- * what was posted instead of sending it. The message that was posted last is left: a program that
- * waits for all of its messages before it tells somebody of them, by whatever means, has to find
- * them ahead of what it tells.
+ * When that is so, and for how long, is decided in pacing.h. The message that was posted last is
+ * left: a program that waits for all of its messages before it tells somebody of them, by whatever
+ * means, has to find them ahead of what it tells.
  *
  * What is corked goes out when it is enough, when a poll finds that nothing was posted since the
- * last one, when a CQ of the QP is armed, and before the stream is closed; after 250 us at the next
- * poll; and, if the program does not call the library any more, at a look of the engine's thread,
- * within milliseconds. A stream that has little to send in 250 us is none, and has to prove itself
- * again.
+ * last one, when a CQ of the QP is armed, and before the stream is closed; after IW_PACE_CORK_NS at
+ * the next poll; and, if the program does not call the library any more, at a look of the engine's
+ * thread, within milliseconds. A stream that has little to send in that time is none, and has to
+ * prove itself again.
  */
 #ifndef ANYWARP_QP_TX_CORK_H
 #define ANYWARP_QP_TX_CORK_H
@@ -26,9 +22,12 @@
 void iw_cork_pull_locked(struct iw_qp_tx *tx);
 
 /**
- * Completes what was posted since the last time, but for the last message, if it may wait.
+ * In a pass: completes what was posted since the last time, but for the last message, if it may
+ * wait.
+ * @param polled  a program polls, and waits for no event of the QP's CQs
+ * @param now     iw_now()
  * @return false if everything unsent must be sent now
  */
-bool iw_cork_locked(struct iw_qp *qp, struct iw_wakes *w);
+bool iw_cork_locked(struct iw_qp *qp, bool polled, uint64_t now, struct iw_wakes *w);
 
 #endif

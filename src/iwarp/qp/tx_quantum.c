@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/tx_quantum.h"
 
+#include "qp/pacing.h"
+
 /* The QP that this thread moved bytes of last; a hint, it may be gone. */
 static __thread const struct iw_qp_tx *mover;
 
@@ -17,5 +19,5 @@ size_t iw_turn_bytes_locked(struct iw_qp_tx *tx)
         mover = tx;
         tx->alone_from = at;
     }
-    return at - tx->alone_from < IW_TURN_MAX ? IW_TURN_MIN : IW_TURN_MAX;
+    return iw_pace_turn(at - tx->alone_from);
 }

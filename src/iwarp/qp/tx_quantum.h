@@ -4,15 +4,12 @@
  *
  * Streams are fastest in long stretches: acknowledgements that arrive during a system call are
  * dealt with at its end, together. But the short message of another connection waits for the end,
- * too. So a stretch is long only while no other QP moves bytes in this thread.
+ * too. So a stretch is long only while no other QP moves bytes in this thread (iw_pace_turn()).
  */
 #ifndef ANYWARP_QP_TX_QUANTUM_H
 #define ANYWARP_QP_TX_QUANTUM_H
 
 #include "qp/qp.h"
-
-#define IW_TURN_MIN (256 * 1024)
-#define IW_TURN_MAX IWC_BATCH_LIMIT
 
 /** This thread moves bytes of the QP of @p tx. */
 void iw_turn_note(const struct iw_qp_tx *tx);

@@ -8,6 +8,7 @@
 #include "mem/mw.h"
 #include "qp/end.h"
 #include "qp/link.h"
+#include "qp/pacing.h"
 #include "qp/rx_stream.h"
 #include "qp/section.h"
 #include "qp/state.h"
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WR_WEIGHT  256          /* bytes that a posted work request counts for beside its own */
 #define LOOK_BYTES (256 * 1024) /* that go out before a poster may have to look at what came in */
 #define OTHERS_NS  100000 /* since a QP's own poller was there, and others leave it to that one */
 
@@ -201,7 +201,7 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_p
     for (int k = 0; k < nsge; k++)
         iw_sq_sge(sq, i)[k] = wr->sg_list[k];
     sq->tail++;
-    qp->tx.unflushed += len + WR_WEIGHT;
+    qp->tx.unflushed += len + IW_PACE_WR_WEIGHT;
     USDT4(post, qp->pub.qp_num, wr->wr_id, wr->opcode, len);
     return 0;
 }
@@ -230,13 +230,13 @@ static bool is_polled(const struct iw_qp *qp)
  * Whether this thread polls for other QPs, and another one polled for this QP lately: then it is
  * left to that one, so that threads with CQs of their own do not meet at each other's QPs.
  */
-static bool is_others(struct iw_qp *qp)
+static bool is_others(struct iw_qp *qp, uint64_t now)
 {
     const struct iw_poller *p = iw_engine_poller();
     uintptr_t self = (uintptr_t)pthread_self();
     if (!p)
         return false;
-    uint64_t now = iw_now(); /* and what is known of others are hints: it is run later, or here */
+    /* What is known of others are hints: it is run later, or here. */
     if ((qp->send_cq && p == &qp->send_cq->poller) || (qp->recv_cq && p == &qp->recv_cq->poller)) {
         atomic_store_explicit(&qp->hints.polled, now, memory_order_relaxed);
         atomic_store_explicit(&qp->hints.polled_by, self, memory_order_relaxed);
@@ -250,13 +250,13 @@ void iw_sq_run_dirty(struct iw_dirty *d)
 {
     struct iw_qp *qp = container_of(d, struct iw_qp, tx.dirty);
     struct iw_wakes w;
-    if (is_others(qp)) {
+    uint64_t now = iw_now();
+    if (is_others(qp, now)) {
         iw_dirty_again(d);
         return;
     }
     iw_qp_enter(qp, &w);
-    bool polled = is_polled(qp), corked = polled && iw_cork_locked(qp, &w);
-    qp->tx.cork.on &= polled;
+    bool corked = iw_cork_locked(qp, is_polled(qp), now, &w);
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
     qp->tx.passes = passes(qp);
@@ -280,8 +280,13 @@ static bool may_wait_locked(struct iw_qp *qp)
         iw_cork_pull_locked(&qp->tx);
     }
     qp->tx.passes = passes(qp);
-    return !heard && qp->tx.passes == before && qp->tx.unflushed < iw_turn_bytes_locked(&qp->tx) &&
-           is_polled(qp);
+    struct iw_pace_facts f = {.heard = heard, .passed = qp->tx.passes != before};
+    if (iw_pace_is_awaited(&f)) /* a ping-pong has no time for more */
+        return false;
+    f.polled = is_polled(qp);
+    f.unsent = qp->tx.unflushed;
+    f.turn = iw_turn_bytes_locked(&qp->tx);
+    return iw_pace_post(&f) == IW_PACE_DEFER;
 }
 
 /**

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Objects whose asynchronous events were read wait for the acknowledgements before they go. */
 #include "device/async.h"
+#include "env/unmet.h"
 #include "verbs/ops.h"
 
 void settle_async_events(struct ibv_context *context, const void *element,
@@ -15,8 +16,12 @@ void settle_async_events(struct ibv_context *context, const void *element,
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_mutex_lock(acks->mutex);
+    struct iw_unmet unmet = {0};
     while ((int)(*acks->completed - read) < 0)
-        pthread_cond_wait(acks->cond, acks->mutex);
+        if (iw_cm_unmet_wait(&unmet, acks->cond, acks->mutex))
+            iw_cm_unmet("%s: waits for acknowledgements of %u asynchronous events "
+                        "(ibv_ack_async_event)",
+                        acks->call, read - *acks->completed);
     pthread_mutex_unlock(acks->mutex);
     pthread_setcancelstate(state, &state);
 }

@@ -56,6 +56,7 @@ struct ibv_pd *op_alloc_parent_domain(struct ibv_context *context,
 
 /** How an object counts its asynchronous events: read by the program, acknowledged by it. */
 struct async_acks {
+    const char *call;     /* that waits */
     const unsigned *read; /* under the context's lock */
     const uint32_t *completed;
     pthread_mutex_t *mutex;

@@ -41,7 +41,8 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
     iw_qp_stop(iw_qp(qp));
     /* Also those that the close itself raised. */
     settle_async_events(qp->context, qp,
-                        &(struct async_acks){.read = &iw_qp(qp)->async_events_read,
+                        &(struct async_acks){.call = "ibv_destroy_qp",
+                                             .read = &iw_qp(qp)->async_events_read,
                                              .completed = &qp->events_completed,
                                              .mutex = &qp->mutex,
                                              .cond = &qp->cond});

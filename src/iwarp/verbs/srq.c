@@ -51,7 +51,8 @@ VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
     if (users)
         return iw_refuse("ibv_destroy_srq", SRQ_USED, users);
     settle_async_events(srq->context, srq,
-                        &(struct async_acks){.read = &iw_srq(srq)->async_events_read,
+                        &(struct async_acks){.call = "ibv_destroy_srq",
+                                             .read = &iw_srq(srq)->async_events_read,
                                              .completed = &srq->events_completed,
                                              .mutex = &srq->mutex,
                                              .cond = &srq->cond});

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "env/unmet.h"
+
+#include <errno.h>
+#include <time.h>
+
+bool iw_cm_unmet_wait(struct iw_unmet *u, pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    struct timespec until;
+    if (u->waited || !iw_log_on(IW_LOG_WARN)) {
+        pthread_cond_wait(cond, mutex);
+        return false;
+    }
+    clock_gettime(CLOCK_REALTIME, &until); /* the clock of conditions that others made, too */
+    until.tv_sec += IW_UNMET_MS / 1000;
+    u->waited = pthread_cond_timedwait(cond, mutex, &until) == ETIMEDOUT;
+    return u->waited;
+}
+
+void iw_cm_unmet(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    iw_vlog(IW_LOG_WARN, fmt, ap);
+    va_end(ap);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pacing: whether posted work goes out now, at the next pass, or after it is completed, together
+ * with what follows. One pure function decides by facts and a clock, and knows nothing of a QP; the
+ * table of its thresholds is here. What it decides is tuning: whatever the answer, all that is
+ * posted is either sent or left on the stack of deferred work (engine/deferred.h).
+ *
+ * A system call costs as much as fifty small messages, so that sending waits for the next pass
+ * where a program polls, and posts again before it does. Not the first message after the peer was
+ * heard, or after a poll that found nothing: that may be the one that somebody waits for.
+ *
+ * A program that waits for completions posts no more messages at a time than its queue holds. But a
+ * completion only says that the memory may be used again (RFC 5040 section 5.1). So where a QP has
+ * sent a lot without a word of the peer, so that nobody waits for an answer to a single message, a
+ * pass completes what was posted instead of sending it: it is corked (tx_cork.h).
+ */
+#ifndef ANYWARP_QP_PACING_H
+#define ANYWARP_QP_PACING_H
+
+#include "conn/batch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- thresholds ---- */
+
+#define IW_PACE_WR_WEIGHT  256          /* bytes that a work request counts for beside its own */
+#define IW_PACE_TURN_MIN   (256 * 1024) /* bytes at a stretch: the short message of another QP... */
+#define IW_PACE_TURN_MAX   IWC_BATCH_LIMIT /* ...does not wait for one like this */
+#define IW_PACE_STREAM_MIN (256 * 1024)    /* bytes sent without a word of the peer are a stream */
+#define IW_PACE_CORK_MAX   (64 * 1024)     /* bytes corked are enough to be sent */
+#define IW_PACE_CORK_MIN   (4 * 1024)      /* fewer at the time limit end the stream */
+#define IW_PACE_CORK_NS    250000          /* how long a corked message waits for more */
+
+/* ---- the decision ---- */
+
+struct iw_pace_facts {
+    bool polled;           /* a program polls, and waits for events of none of the QP's CQs */
+    bool heard;            /* the peer was heard since something was posted last */
+    bool passed;           /* a poll found nothing since something was posted or sent last */
+    bool busy;             /* something else has to go first, or nothing may: of a pass only */
+    uint64_t unsent;       /* weight of what was posted since the last transmission */
+    uint64_t turn;         /* iw_pace_turn() */
+    uint64_t quiet;        /* bytes sent since the peer was heard, or the stream ended */
+    uint32_t posted;       /* work requests that are not complete */
+    uint32_t uncut;        /* of them, those that are in no batch yet */
+    uint64_t corked;       /* bytes */
+    uint64_t corked_since; /* time of the first of them; now, if there are none */
+};
+
+enum iw_pace {
+    IW_PACE_SEND,
+    IW_PACE_DEFER, /* to the next pass */
+    IW_PACE_CORK,  /* complete all but the last work request, and send up to IW_PACE_CORK_MAX later
+                    */
+};
+
+struct iw_paced {
+    enum iw_pace what;
+    bool stream; /* this is a one-way stream of messages, as far as is known */
+    bool ends;   /* what there is to send is too little for one: it has to prove itself again */
+};
+
+/** Whether somebody may wait for what was just posted: then the other facts do not matter. */
+static inline bool iw_pace_is_awaited(const struct iw_pace_facts *f)
+{
+    return f->heard || f->passed;
+}
+
+/** What becomes of work that was just posted: SEND or DEFER. */
+enum iw_pace iw_pace_post(const struct iw_pace_facts *f);
+
+/**
+ * What becomes of deferred work in a pass: SEND or CORK.
+ * @param now  ns of the clock of @p f
+ */
+struct iw_paced iw_pace_pass(const struct iw_pace_facts *f, uint64_t now);
+
+/** How much a QP sends at a stretch that has sent so many bytes while no other QP moved any. */
+uint64_t iw_pace_turn(uint64_t alone);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The stack of deferred work, run by the test's threads alone: there is no engine's. */
+#include "engine/deferred.h"
+
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define THREADS 4
+#define ROUNDS  20000
+
+struct work {
+    struct iw_dirty dirty;
+    atomic_uint due;  /* what is to be done, stored before it is pushed */
+    atomic_uint done; /* of that */
+    atomic_uint runs;
+};
+
+static void run(struct iw_dirty *d)
+{
+    struct work *w = (struct work *)d;
+    atomic_fetch_add(&w->done, atomic_exchange(&w->due, 0));
+    atomic_fetch_add(&w->runs, 1);
+}
+
+static struct work work[2];
+
+static int setup(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        work[i] = (struct work){.dirty.run = run};
+    return 0;
+}
+
+static void once_however_often_pushed(void **state)
+{
+    (void)state;
+    assert_false(iw_dirty_run());
+    iw_dirty_push(&work[0].dirty);
+    iw_dirty_push(&work[0].dirty);
+    iw_dirty_again(&work[0].dirty);
+    iw_dirty_push(&work[1].dirty);
+    assert_true(iw_dirty_run());
+    assert_false(iw_dirty_run());
+    assert_int_equal(atomic_load(&work[0].runs), 1);
+    assert_int_equal(atomic_load(&work[1].runs), 1);
+}
+
+static void push_again(struct iw_dirty *d)
+{
+    run(d);
+    if (atomic_load(&work[0].runs) < 3)
+        iw_dirty_push(d);
+}
+
+static void pushed_while_it_runs(void **state)
+{
+    (void)state;
+    work[0].dirty.run = push_again;
+    iw_dirty_push(&work[0].dirty);
+    assert_true(iw_dirty_run()); /* what is pushed meanwhile is the next one's */
+    assert_int_equal(atomic_load(&work[0].runs), 1);
+    iw_dirty_wait(&work[0].dirty);
+    assert_int_equal(atomic_load(&work[0].runs), 3);
+}
+
+static void frozen(void **state)
+{
+    (void)state;
+    iw_dirty_push(&work[0].dirty);
+    iw_engine_freeze();
+    iw_dirty_run();
+    assert_int_equal(atomic_load(&work[0].runs), 0);
+    iw_engine_thaw();
+    iw_dirty_run();
+    assert_int_equal(atomic_load(&work[0].runs), 1);
+}
+
+static void forgotten_in_a_child(void **state)
+{
+    (void)state;
+    iw_dirty_push(&work[0].dirty);
+    iw_dirty_push(&work[1].dirty);
+    iw_dirty_forget();
+    assert_false(iw_dirty_run());
+    assert_int_equal(atomic_load(&work[0].runs), 0);
+    assert_int_equal(atomic_load(&work[1].runs), 0);
+}
+
+static void *push_and_run(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        atomic_fetch_add(&work[i % 2].due, 1);
+        iw_dirty_push(&work[i % 2].dirty);
+        if (i % 3 == 0)
+            iw_dirty_run();
+    }
+    return NULL;
+}
+
+static void nothing_is_lost_between_threads(void **state)
+{
+    pthread_t t[THREADS];
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, push_and_run, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        iw_dirty_wait(&work[i].dirty);
+        assert_int_equal(atomic_load(&work[i].due), 0);
+        assert_int_equal(atomic_load(&work[i].done), THREADS * ROUNDS / 2);
+        assert_int_equal(atomic_load(&work[i].dirty.state), 0);
+    }
+}
+
+static atomic_bool inside, go, waited;
+
+static void stay(struct iw_dirty *d)
+{
+    atomic_store(&inside, true);
+    while (!atomic_load(&go))
+        sched_yield();
+    run(d);
+}
+
+static void *run_stack(void *arg)
+{
+    iw_dirty_run();
+    return arg;
+}
+
+static void *wait_for(void *arg)
+{
+    iw_dirty_wait(arg);
+    atomic_store(&waited, true);
+    return NULL;
+}
+
+static void wait_is_for_who_runs_it(void **state)
+{
+    pthread_t runner, waiter;
+    (void)state;
+    work[0].dirty.run = stay;
+    iw_dirty_push(&work[0].dirty);
+    assert_int_equal(pthread_create(&runner, NULL, run_stack, NULL), 0);
+    while (!atomic_load(&inside))
+        sched_yield();
+    assert_int_equal(pthread_create(&waiter, NULL, wait_for, &work[0].dirty), 0);
+    for (int i = 0; i < 100; i++) { /* it has its chance to be wrong */
+        sched_yield();
+        assert_false(atomic_load(&waited));
+    }
+    atomic_store(&go, true);
+    pthread_join(waiter, NULL);
+    assert_int_equal(atomic_load(&work[0].runs), 1);
+    pthread_join(runner, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(once_however_often_pushed, setup),
+        cmocka_unit_test_setup(pushed_while_it_runs, setup),
+        cmocka_unit_test_setup(frozen, setup),
+        cmocka_unit_test_setup(forgotten_in_a_child, setup),
+        cmocka_unit_test_setup(nothing_is_lost_between_threads, setup),
+        cmocka_unit_test_setup(wait_is_for_who_runs_it, setup),
+    };
+    alarm(120);
+    return cmocka_run_group_tests_name("deferred", tests, NULL, NULL);
+}
