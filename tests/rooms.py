@@ -16,6 +16,7 @@ BELOW = {room: ROOMS[:i + 1] for i, room in enumerate(ROOMS)}
 
 # librdmacm sees this header of the RNIC and what that includes, and the public verbs.
 BELOW['cma'] = ['common', 'cma']
+BELOW['cma/rs'] = ['common', 'cma', 'cma/rs']
 FACE = 'iwarp/cm/port.h'
 PUBLIC = 'ibv_'
 
@@ -28,6 +29,7 @@ PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'preload': ('ibv_', 'rdma_')}
 # Headers that declare what other files define, and why.
 SHARED = {
     'cma/cma.h': 'the one header of librdmacm, whose files are parts of one thing',
+    'cma/rs/rs.h': 'the one header of rsockets, whose files are parts of one thing',
     'iwarp/cm/endpoint.h': 'the steps of one struct iw_cm, file by file',
     'iwarp/cm/port.h': 'the face of the RNIC for librdmacm',
     'iwarp/env/later.h': 'stands in for <infiniband/verbs.h> where that is older',
@@ -117,7 +119,7 @@ class Sources:
         seen = set().union(*(self.declares[file] for file in face))
         seen.update(name for name in self.home if name.startswith(PUBLIC))
         for file, room in self.room.items():
-            may = (face, seen) if room == 'cma' else (set(), set())
+            may = (face, seen) if room in ('cma', 'cma/rs') else (set(), set())
             for other in sorted(self.includes[file] - may[0]):
                 if self.room.get(other) not in BELOW[room]:
                     yield f'{file}: includes {other}, which is not below'

@@ -38,6 +38,8 @@ int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
     struct cma_id *id = usable ? cma_enter(pub, CMA_CALL_BIND) : NULL;
     if (!id)
         return cma_refused(pub);
+    if (iw_cm_chaos(IW_FAULT_BIND_ADDR, NULL))
+        return cma_leave(id, -EADDRINUSE);
     int r = cma_addr_any(addr) ? 0 : cma_device_get(id, addr);
     if (r == 0 && (r = cma_bind_locked(id, addr, false)) < 0)
         cma_device_put(id);
@@ -70,11 +72,15 @@ static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
     int r = cma_addr_complete(dst, (struct sockaddr *)&from);
     if (r < 0)
         return -iw_refuse("rdma_resolve_addr", SCOPE);
-    struct cma_event *event = cma_event_create(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+    struct cma_event *event = NULL;
+    if (!iw_cm_chaos(IW_FAULT_RESOLVE_ADDR, NULL))
+        event = cma_event_create(id, RDMA_CM_EVENT_ADDR_RESOLVED);
     if (!event)
         return -ENOMEM;
 
     int status = cma_route_source((struct sockaddr *)&from, (struct sockaddr *)dst, &source);
+    if (iw_cm_chaos(IW_FAULT_ADDR_ERROR, NULL))
+        status = -ENODEV;
     /* Bound now, not when connecting: the program may ask for the port. */
     if (id->state == CMA_IDLE)
         r = cma_bind_locked(id, (struct sockaddr *)(status < 0 ? &from : &source), true);
@@ -115,10 +121,17 @@ int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_addr, struct 
 
 int cma_route_resolved_locked(struct cma_id *id)
 {
-    struct cma_event *event = cma_event_create(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    struct cma_event *event = NULL;
+    if (!iw_cm_chaos(IW_FAULT_RESOLVE_ROUTE, NULL))
+        event = cma_event_create(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
     if (!event)
         return -ENOMEM;
-    cma_set_state(id, CMA_CALL_RESOLVE_ROUTE);
+    if (iw_cm_chaos(IW_FAULT_ROUTE_ERROR, NULL)) {
+        event->pub.event = RDMA_CM_EVENT_ROUTE_ERROR;
+        event->pub.status = -ETIMEDOUT;
+    } else {
+        cma_set_state(id, CMA_CALL_RESOLVE_ROUTE);
+    }
     cma_event_queue(event);
     return 0;
 }

@@ -39,6 +39,10 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 {
     if (!iw_cm_contexts())
         return NULL;
+    if (iw_cm_chaos(IW_FAULT_CREATE_EVENT_CHANNEL, NULL)) {
+        errno = EMFILE;
+        return NULL;
+    }
     struct cma_channel *channel = channel_alloc();
     if (!channel) {
         errno = ENOMEM;

@@ -80,6 +80,8 @@ static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, e
     int r = fill_param(id, conn, data, &param);
     if (r < 0)
         return r;
+    if (iw_cm_chaos(call == CMA_CALL_ACCEPT ? IW_FAULT_ACCEPT : IW_FAULT_CONNECT, NULL))
+        return -ENOMEM;
     r = cma_event_reserve(id, EVENTS_OF_A_CONNECTION);
     if (r < 0)
         return r;

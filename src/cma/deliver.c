@@ -46,11 +46,22 @@ static int request(struct cma_id *child, struct cma_id *listener)
     return 0;
 }
 
+static void tell(struct cma_id *id, enum rdma_cm_event_type type)
+{
+    struct cma_event *event = cma_event_create(id, type);
+    if (event)
+        cma_event_queue(event);
+}
+
 static void established(struct cma_id *id)
 {
     lock_get(&id->lock);
     id->established = true;
     lock_put(&id->lock);
+    if (iw_cm_chaos(IW_FAULT_ADDR_CHANGE, NULL))
+        tell(id, RDMA_CM_EVENT_ADDR_CHANGE);
+    if (iw_cm_chaos(IW_FAULT_DEVICE_REMOVAL, NULL))
+        tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
 }
 
 /* The QP is in error already, or destroyed: the program may have done that behind the id's back. */
@@ -137,6 +148,8 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         return cma_no_handle();
     if (!out)
         return cma_fail(EINVAL);
+    if (iw_cm_chaos(IW_FAULT_GET_CM_EVENT, NULL))
+        return cma_fail(EINTR);
     for (;;) {
         /* Also behind a spin: who has cancelled this thread may have freed what out is in. */
         pthread_testcancel();

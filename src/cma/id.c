@@ -28,6 +28,8 @@ int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, v
     }
     if (!iw_cm_contexts())
         return -1;
+    if (iw_cm_chaos(IW_FAULT_CREATE_ID, NULL))
+        return cma_fail(ENOMEM);
     struct cma_id *id = cma_id_alloc(CMA_IDLE, ps, qp_type);
     if (!id)
         return cma_fail(ENOMEM);

@@ -9,6 +9,8 @@ static int listen_locked(struct cma_id *id, int backlog)
 {
     if (!cma_connects(id))
         return -iw_refuse(LISTEN, SERVICE);
+    if (iw_cm_chaos(IW_FAULT_LISTEN, NULL))
+        return -EADDRINUSE;
     if (id->state == CMA_IDLE) {
         struct sockaddr_storage any;
         cma_addr_wildcard(AF_INET, &any);

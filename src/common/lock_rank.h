@@ -48,6 +48,7 @@ enum lock_rank {
     LOCK_STATS,
     LOCK_PCAP,
     LOCK_QUIESCE, /* who waits for copies to end */
+    LOCK_CHAOS,   /* which faults were asked for */
     LOCK_RANKS
 };
 

@@ -99,6 +99,23 @@ static void set_variable(char *assignment)
         tool_die(TOOL_FAILED, "out of memory");
 }
 
+static _Noreturn void become(char **argv)
+{
+    char *program = program_find(*argv);
+    check_privileges(program);
+    check_loader(program);
+    execvp(program, argv); /* its path has a slash: nothing is searched */
+    tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
+             strerror(errno));
+}
+
+void tool_exec(char **argv)
+{
+    tool_check_libraries();
+    tool_set_environment();
+    become(argv);
+}
+
 /** What the options stand for that are a variable each; the libraries judge its value. */
 static const char *const variable_of[] = {
     ['v'] = "VERBS_LOG_LEVEL",
@@ -134,16 +151,9 @@ static int run(int argc, char **argv)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
     if (system_libraries) {
         set_system_libraries();
-    } else {
-        tool_check_libraries();
-        tool_set_environment();
+        become(argv + optind);
     }
-    char *program = program_find(argv[optind]);
-    check_privileges(program);
-    check_loader(program);
-    execvp(program, argv + optind); /* its path has a slash: nothing is searched */
-    tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
-             strerror(errno));
+    tool_exec(argv + optind);
 }
 
 const struct tool tool_run = {

@@ -14,11 +14,14 @@ struct tool {
     int (*run)(int argc, char **argv);
 };
 
+extern const struct tool tool_chaos;
 extern const struct tool tool_config;
 extern const struct tool tool_devices;
 extern const struct tool tool_doctor;
 extern const struct tool tool_env;
+extern const struct tool tool_explain;
 extern const struct tool tool_run;
+extern const struct tool tool_shrink;
 extern const struct tool tool_stat;
 extern const struct tool tool_top;
 
@@ -35,6 +38,10 @@ _Noreturn void tool_die(int status, const char *fmt, ...) __attribute__((format(
 
 /** Makes the environment of programs that run on anywarp. */
 void tool_set_environment(void);
+
+/** Becomes the program @p argv, on anywarp's libraries, or ends the process with the shell's
+ * status. */
+_Noreturn void tool_exec(char **argv);
 
 /** Ends the process if one of the two libraries is not where it should be. */
 void tool_check_libraries(void);

@@ -37,6 +37,10 @@ expect 2 '^usage: ' "$ANYWARP"
 expect 2 'unknown command.*anywarp run rping' "$ANYWARP" rping
 expect 2 'which command' "$ANYWARP" run
 expect 2 'no argument' "$ANYWARP" env extra
+expect 0 '^  1  TCP connection closed$' "$ANYWARP" explain 1
+expect 0 'Terminate layer 1, type 1, code 0x00; event IBV_EVENT_QP_ACCESS_ERR$' "$ANYWARP" explain
+expect 1 'no such vendor_err' "$ANYWARP" explain 200
+expect 2 'explain: x: no number' "$ANYWARP" explain x
 expect 1 'cannot write' sh -c '"$ANYWARP" --help >/dev/full'
 
 # The program runs with our libraries first, its arguments and its exit status its own.

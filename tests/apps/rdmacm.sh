@@ -4,7 +4,7 @@
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
-need rstream ucmatose rdma_client rdma_xclient udaddy mckey cmtime ibv_rc_pingpong
+need ucmatose rdma_client rdma_xclient udaddy mckey cmtime ibv_rc_pingpong
 
 # serve PROGRAM OPTION...: a server on $port, a new one.
 serve()
@@ -65,14 +65,12 @@ fails()
     grep -qE -- "$pattern" "$dir/client" "$dir/client.err" || failed "$*: not /$pattern/" client
 }
 
-# No UD, UC or XRC, no rsocket.
+# No UD, UC or XRC.
 fails 'return status -1' udaddy
 fails 'return status [-1]' udaddy -s 127.0.0.1
 fails 'return status -1' mckey -m 239.1.1.1 -b 127.0.0.1
 fails 'return status -1' mckey -s -m 239.1.1.1 -b 127.0.0.1
 fails 'rdma_create_ep: Operation not supported' rdma_xclient -c x -s 127.0.0.1
-fails 'rsocket failed: Function not implemented' rstream
-fails 'rsocket failed: Function not implemented' riostream
 fails "Couldn't create QP" ibv_ud_pingpong
 fails "Couldn't create QP" ibv_uc_pingpong
 fails "Couldn't Open the XRC Domain" ibv_xsrq_pingpong

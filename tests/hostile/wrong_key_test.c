@@ -164,7 +164,7 @@ static const struct row {
     {"deregistered",
      deregistered,
      {PEER_TERM(1, 1, 0x00), PEER_TERM(0, 1, 0x00), PEER_TERM(0, 1, 0x00), PEER_TERM(0, 2, 0x09)},
-     "no such key"},
+     "no such key any more: it was deregistered lately"},
     {"invalidated",
      invalidated,
      {PEER_TERM(1, 1, 0x00), PEER_TERM(0, 1, 0x00), PEER_TERM(0, 1, 0x00), PEER_TERM(0, 2, 0x09)},

@@ -677,20 +677,6 @@ static void names(void **unused)
     assert_string_equal(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
 }
 
-static void no_rsockets(void **unused)
-{
-    (void)unused;
-    expect_error(rsocket(AF_INET, SOCK_STREAM, 0), ENOSYS);
-    expect_error(rpoll(NULL, 0, 0), ENOSYS);
-    expect_error(repoll_create(0), ENOSYS);
-    expect_error(repoll_ctl(3, EPOLL_CTL_ADD, 4, NULL), ENOSYS);
-    expect_error(repoll_wait(3, NULL, 0, 0), ENOSYS);
-    expect_error(rfcntl(3, 0), ENOSYS);
-    errno = 0;
-    assert_int_equal(riowrite(3, NULL, 0, 0, 0), (size_t)-1);
-    assert_int_equal(errno, ENOSYS);
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -723,7 +709,6 @@ int main(void)
         TEST(devices),
         TEST(names),
         TEST(names_are_those_of_rdma_core),
-        TEST(no_rsockets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -365,6 +365,12 @@ void iw_cm_at_fork(void (*outer)(enum fork_step))
     (void)outer;
 }
 
+bool iw_cm_chaos(enum iw_fault fault, const void *object)
+{
+    (void)fault, (void)object;
+    return false;
+}
+
 void iw_cm_resume(struct iw_cm *cm)
 {
     (void)cm;

@@ -14,6 +14,8 @@
 #include "engine/engine.h"
 #include "env/conf.h"
 #include "env/pool.h"
+#include "faults/chaos.h"
+#include "faults/stream.h"
 #include "observe/pcap.h"
 #include "qp/link.h"
 #include "qp/qp.h"
@@ -202,6 +204,15 @@ static int request(struct iw_cm *cm)
     return r ? r : iw_cm_send_frame(cm);
 }
 
+/** A failure on request, as a positive errno. */
+static int chaos(void)
+{
+    return iw_chaos(IW_FAULT_REJECTED, NULL)        ? ECONNRESET
+           : iw_chaos(IW_FAULT_UNREACHABLE, NULL)   ? ETIMEDOUT
+           : iw_chaos(IW_FAULT_CONNECT_ERROR, NULL) ? EPROTO
+                                                    : 0;
+}
+
 void iw_cm_send_request(struct iw_cm *cm)
 {
     int error = 0;
@@ -210,9 +221,12 @@ void iw_cm_send_request(struct iw_cm *cm)
     if (!error) {
         iw_cm_socket_connected(cm->fd);
         iwc_stream_tcp_init(&cm->tcp, cm->fd);
+        iw_chaos_attach(&cm->tcp.base);
         iw_pcap_attach(&cm->tcp.base, cm->fd, true);
         cm->same_host = iw_cm_same_host(cm->fd);
-        error = -request(cm);
+        error = chaos();
+        if (!error)
+            error = -request(cm);
     }
     if (error == ECONNREFUSED) {
         refused(cm);

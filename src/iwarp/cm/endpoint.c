@@ -5,6 +5,7 @@
 #include "device/context.h"
 #include "engine/poller.h"
 #include "env/conf.h"
+#include "faults/stream.h"
 #include "observe/pcap.h"
 #include "qp/link.h"
 #include "qp/qp.h"
@@ -332,6 +333,7 @@ void iw_cm_release(struct iw_cm *cm)
     lock_get(&cm->lock);
     reset = cm->end.reset;
     iw_pcap_detach(&cm->tcp.base, reset);
+    iw_chaos_detach(&cm->tcp.base);
     bool watched = cm->watched;
     cm->watched = false;
     int fd = cm->fd;

@@ -4,6 +4,7 @@
 #include "device/context.h"
 #include "device/netif.h"
 #include "engine/timer.h"
+#include "faults/chaos.h"
 
 #define BUNCH_MS 20 /* an interface goes, and its addresses with it, in several steps */
 
@@ -42,4 +43,9 @@ int iw_cm_locals(struct iw_cm_local **list)
 bool iw_cm_device_present(struct ibv_context *ctx)
 {
     return iw_netif_exists(iw_device(ctx->device)->interface);
+}
+
+bool iw_cm_chaos(enum iw_fault fault, const void *object)
+{
+    return iw_chaos(fault, object) != 0;
 }

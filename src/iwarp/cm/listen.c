@@ -8,6 +8,7 @@
 #include "env/conf.h"
 #include "env/fd.h"
 #include "env/log.h"
+#include "faults/stream.h"
 #include "observe/pcap.h"
 #include "observe/stats.h"
 #include "qp/link.h"
@@ -186,6 +187,7 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
     cm->tos = listener->tos;
     cm->tos_set = listener->tos_set;
     iwc_stream_tcp_init(&cm->tcp, cm->fd);
+    iw_chaos_attach(&cm->tcp.base);
     iw_pcap_attach(&cm->tcp.base, cm->fd, false);
     cm->same_host = iw_cm_same_host(cm->fd);
     struct mpa_conf conf = {

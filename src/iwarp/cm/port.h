@@ -19,6 +19,7 @@
 #include "env/eventfd.h"
 #include "env/refuse.h"
 #include "env/unmet.h"
+#include "faults/list.h"
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -184,5 +185,8 @@ IW_CM_EXPORT bool iw_cm_device_present(struct ibv_context *ctx);
  * lock held. One caller a process.
  */
 IW_CM_EXPORT void iw_cm_watch_host(void (*changed)(void));
+
+/** Whether a fault is to happen, counted for @p object, NULL: the process; see faults/chaos.h. */
+IW_CM_EXPORT bool iw_cm_chaos(enum iw_fault fault, const void *object);
 
 #endif

@@ -30,7 +30,8 @@ struct iwc_stream_ops {
 
 struct iwc_stream {
     const struct iwc_stream_ops *ops;
-    void *tap; /* of whoever put other operations in place of its own; NULL: nobody */
+    void *tap;    /* of whoever put other operations in place of its own; NULL: nobody */
+    void *faults; /* of faults/stream.c; NULL: none */
 };
 
 #endif

@@ -144,6 +144,11 @@ static bool parse_devices(struct iw_conf *conf, const char *s)
     return parse_string(s, conf->devices, sizeof(conf->devices));
 }
 
+static bool parse_chaos(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->chaos, sizeof(conf->chaos));
+}
+
 static bool parse_like(struct iw_conf *conf, const char *s)
 {
     const struct iw_adapter *a = iw_adapter_find(s);
@@ -194,6 +199,9 @@ static const struct iw_knob knobs[] = {
      "a "
      "handler of SIGSEGV and SIGBUS where the program has none; off: the process",
      parse_faults},
+    {"ANYWARP_CHAOS", "list", "what anywarp chaos sets, at most 767 bytes", NULL,
+     "which faults happen, and by which seed; none: only those that happen by themselves",
+     parse_chaos},
     {"ANYWARP_LIKE", "choice", "an adapter of anywarp run --like list", NULL,
      "refuse what this adapter would refuse; none: only what this one does", parse_like},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",

@@ -26,6 +26,7 @@ struct iw_conf {
     unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
     bool faults;         /* ANYWARP_FAULTS: survive those of registered memory, on by default */
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
+    char chaos[768];     /* ANYWARP_CHAOS: which faults happen; empty: none. faults/plan.h */
     const struct iw_adapter *like; /* ANYWARP_LIKE: refuse what this one would; NULL: nothing */
 };
 

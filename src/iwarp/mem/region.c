@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/region.h"
+#include "mem/gone.h"
 
 #include "cq/visibility.h"
+#include "mem/gone.h"
 #include "mem/mw.h"
 #include "mem/quiesce.h"
 #include "mem/stag.h"
@@ -176,7 +178,9 @@ void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_ac
         describe(is, sizeof(is), r, stag, by);
     else
         snprintf(is, sizeof(is), "%s",
-                 found == IW_STAG_NONE ? "no such key" : "the key is of another protection domain");
+                 found == IW_STAG_FOREIGN ? "the key is of another protection domain"
+                 : iw_gone_lately(stag)   ? "no such key any more: it was deregistered lately"
+                                          : "no such key");
     snprintf(buf, size, "%s: %s", asked, is);
 }
 
@@ -252,5 +256,6 @@ void iw_region_revoke(struct iw_region *r)
     iw_stag_hide(r);
     lock_put(&pd->grants);
     iw_quiesce(pd);
+    iw_gone_note(r->grant.stag);
     iw_stag_release(r);
 }

@@ -12,6 +12,7 @@
 #include "env/eventfd.h"
 #include "env/pool.h"
 #include "env/random.h"
+#include "faults/chaos.h"
 #include "mem/quiesce.h"
 #include "mem/stag.h"
 #include "observe/pcap.h"
@@ -41,7 +42,7 @@ static void (*const steps[])(enum fork_step) = {
     iw_cq_fork,      iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_grants_fork,
     iw_stag_fork,    iw_random_fork,  iw_pool_fork,     iw_timer_fork,   iw_eventfd_fork,
     iw_engine_fork,  iw_adopted_fork, iw_source_fork,   iw_stats_fork,   iw_pcap_fork,
-    iw_quiesce_fork,
+    iw_quiesce_fork, iw_chaos_fork,
 };
 
 static void before(void)

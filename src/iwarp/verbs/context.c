@@ -5,6 +5,7 @@
  */
 #include "env/conf.h"
 #include "env/later.h"
+#include "verbs/chaos.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -174,4 +175,5 @@ void verbs_fill_ops(struct verbs_context *v)
     *v = slots;
     if (iw_conf()->like)
         v->context.ops.post_send = op_post_send_like;
+    verbs_chaos_fill_ops(v);
 }

@@ -2,7 +2,9 @@
 /* Completion queues. Polling and arming are in post.c. */
 #include "cq/cq.h"
 #include "device/context.h"
+#include "faults/chaos.h"
 #include "faults/like.h"
+#include "faults/plight.h"
 #include "mem/pd.h"
 #include "qp/overrun.h"
 #include "verbs/export.h"
@@ -16,10 +18,13 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
     int r = iw_like_cq(cqe);
     if (r)
         return null_errno(r);
+    if (iw_chaos(IW_FAULT_CREATE_CQ, NULL))
+        return null_errno(ENOMEM);
     struct iw_cq *cq = iw_cq_create(context, cqe, cq_context, channel, comp_vector, iw_qps_fail);
     if (!cq)
         return NULL;
     atomic_fetch_add(&iw_context(context)->users, 1);
+    iw_plight_born(&cq->pub, "cq");
     return &cq->pub;
 }
 
@@ -28,6 +33,8 @@ VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
     if (!cq)
         return iw_refuse("ibv_resize_cq", ARGUMENT);
     int r = iw_like_cq(cqe);
+    if (!r && iw_chaos(IW_FAULT_RESIZE_CQ, NULL))
+        r = ENOMEM;
     return r ? r : iw_cq_resize(iw_cq(cq), cqe);
 }
 

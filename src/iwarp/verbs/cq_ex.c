@@ -7,7 +7,9 @@
 #include "cq/visibility.h"
 #include "device/context.h"
 #include "engine/poller.h"
+#include "faults/chaos.h"
 #include "faults/like.h"
+#include "faults/plight.h"
 #include "mem/pd.h"
 #include "qp/overrun.h"
 #include "verbs/export.h"
@@ -170,6 +172,8 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
     int r = iw_like_cq(attr->cqe);
     if (r)
         return null_errno(r);
+    if (iw_chaos(IW_FAULT_CREATE_CQ, NULL))
+        return null_errno(ENOMEM);
     struct iw_cq *cq = iw_cq_create(context, (int)attr->cqe, attr->cq_context, attr->channel,
                                     (int)attr->comp_vector, iw_qps_fail);
     if (!cq)
@@ -181,6 +185,7 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
     cq->stamped = attr->wc_flags & STAMPS;
     fill(&cq->pub_ex);
     atomic_fetch_add(&iw_context(context)->users, 1);
+    iw_plight_born(&cq->pub, "cq");
     return &cq->pub_ex;
 }
 

@@ -2,6 +2,7 @@
 /* Devices, contexts, and what they say of themselves. */
 #include "device/context.h"
 #include "env/later.h"
+#include "faults/chaos.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -13,6 +14,8 @@
 VERBS_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
     int n = 0;
+    if (iw_chaos(IW_FAULT_GET_DEVICE_LIST, NULL))
+        return null_errno(ENOMEM);
     struct ibv_device **list = iw_device_list(&n);
     if (num_devices)
         *num_devices = n;
@@ -43,6 +46,8 @@ VERBS_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     if (!device)
         return null_errno(EINVAL);
+    if (iw_chaos(IW_FAULT_OPEN_DEVICE, NULL))
+        return null_errno(EMFILE);
     struct iw_context *ctx = iw_context_open(iw_device(device), verbs_fill_ops);
     return ctx ? &ctx->vctx.context : NULL;
 }

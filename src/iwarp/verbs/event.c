@@ -4,12 +4,15 @@
 #include "device/async.h"
 #include "engine/waiter.h"
 #include "env/eventfd.h"
+#include "faults/chaos.h"
 #include "verbs/export.h"
 
 VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     if (!context)
         return null_errno(EINVAL);
+    if (iw_chaos(IW_FAULT_CREATE_COMP_CHANNEL, NULL))
+        return null_errno(EMFILE);
     struct iw_channel *ch = iw_channel_create(context);
     if (!ch)
         return NULL;
@@ -53,6 +56,8 @@ VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_c
 {
     if (!channel || !cq)
         return minus_errno(EINVAL);
+    if (iw_chaos(IW_FAULT_GET_CQ_EVENT, NULL))
+        return minus_errno(EINTR);
     struct iw_cq *next = next_event(iw_channel(channel));
     if (!next)
         return -1;
@@ -72,6 +77,8 @@ VERBS_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_asy
 {
     if (!context || !event)
         return minus_errno(EINVAL);
+    if (iw_chaos(IW_FAULT_GET_ASYNC_EVENT, NULL))
+        return minus_errno(EINTR);
     return iw_async_get(iw_context(context), event);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory regions. */
 #include "mem/mr.h"
+#include "faults/chaos.h"
 #include "mem/probe.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -12,6 +13,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 {
     if (!pd)
         return null_errno(iw_refuse("ibv_reg_mr", ARGUMENT));
+    if (iw_chaos(IW_FAULT_REG_MR, NULL))
+        return null_errno(ENOMEM);
     struct iw_mr *mr = iw_mr_reg(iw_pd(pd), addr, length, iova, access);
     return mr ? &mr->pub : NULL;
 }

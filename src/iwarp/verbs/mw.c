@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory windows. Those of type 2 are bound by posting: qp/tx_queue.c, qp_ex.c. */
 #include "mem/mw.h"
+#include "faults/chaos.h"
 #include "faults/like.h"
 #include "qp/qp.h"
 #include "verbs/export.h"
@@ -11,6 +12,8 @@ struct ibv_mw *op_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
     int r = iw_like_mw();
     if (r)
         return null_errno(r);
+    if (iw_chaos(IW_FAULT_ALLOC_MW, NULL))
+        return null_errno(ENOMEM);
     struct iw_mw *mw = iw_mw_alloc(iw_pd(pd), type);
     return mw ? &mw->pub : NULL;
 }

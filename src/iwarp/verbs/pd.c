@@ -2,12 +2,15 @@
 /* Protection domains. Thread domains and parent domains are in td.c. */
 #include "mem/pd.h"
 #include "device/context.h"
+#include "faults/chaos.h"
 #include "verbs/export.h"
 
 VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     if (!context)
         return null_errno(iw_refuse("ibv_alloc_pd", ARGUMENT));
+    if (iw_chaos(IW_FAULT_ALLOC_PD, NULL))
+        return null_errno(ENOMEM);
     struct iw_pd *pd = iw_pd_alloc(context);
     if (!pd)
         return NULL;

@@ -2,7 +2,9 @@
 /* Queue pairs. Posting is in post.c. */
 #include "qp/qp.h"
 #include "device/context.h"
+#include "faults/chaos.h"
 #include "faults/like.h"
+#include "faults/plight.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -13,14 +15,20 @@ VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_
     int r = iw_like_qp(init_attr);
     if (r)
         return null_errno(r);
+    if (iw_chaos(IW_FAULT_CREATE_QP, NULL))
+        return null_errno(ENOMEM);
     struct iw_qp *qp = iw_qp_create(iw_pd(pd), init_attr);
-    return qp ? &qp->pub : NULL;
+    if (!qp)
+        return NULL;
+    iw_plight_born(&qp->pub, "qp");
+    return &qp->pub;
 }
 
 VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
-    return qp && attr ? iw_qp_modify(iw_qp(qp), attr, attr_mask)
-                      : iw_refuse("ibv_modify_qp", ARGUMENT);
+    if (!qp || !attr)
+        return iw_refuse("ibv_modify_qp", ARGUMENT);
+    return iw_chaos(IW_FAULT_MODIFY_QP, NULL) ? ENOMEM : iw_qp_modify(iw_qp(qp), attr, attr_mask);
 }
 
 VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,

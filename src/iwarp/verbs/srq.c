@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
+#include "faults/chaos.h"
 #include "faults/like.h"
+#include "faults/plight.h"
 #include "qp/rx_shared.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
@@ -12,8 +14,13 @@ VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
     int r = iw_like_srq(&attr->attr);
     if (r)
         return null_errno(r);
+    if (iw_chaos(IW_FAULT_CREATE_SRQ, NULL))
+        return null_errno(ENOMEM);
     struct iw_srq *srq = iw_srq_create(iw_pd(pd), attr);
-    return srq ? &srq->pub : NULL;
+    if (!srq)
+        return NULL;
+    iw_plight_born(&srq->pub, "srq");
+    return &srq->pub;
 }
 
 /* The header's inline turns the plain case into ibv_create_srq(); what is left needs XRC or tags.

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Listening: the service accepts connections, raccept() takes them from the queue. */
+#include "cma/rs/address.h"
+#include "cma/rs/rs.h"
+#include "common/sys.h"
+
+#include <stdlib.h>
+
+/* The child's lock is free: nobody else knows it yet. */
+static int accept_child(struct rs *child, struct rdma_conn_param *param)
+{
+    uint8_t hello[RS_HELLO_SIZE];
+    int r = rdma_migrate_id(child->id, child->channel) < 0 ? -errno : rs_endpoint_create(child);
+    if (r < 0)
+        return r;
+    rs_hello_of(child, hello);
+    param->private_data = hello;
+    param->private_data_len = sizeof hello;
+    return rdma_accept(child->id, param) < 0 ? -errno : 0;
+}
+
+void rs_take_in(struct rs *listener, struct rdma_cm_event *event)
+{
+    struct rdma_cm_id *id = event->id;
+    struct rdma_conn_param param = event->param.conn;
+    struct rs_hello peer;
+    int r = rs_decode_hello(param.private_data, param.private_data_len, &peer);
+    rdma_ack_cm_event(event);
+    struct rs *child = r < 0 ? NULL : rs_create(&listener->sizes);
+    if (!child) {
+        rdma_reject(id, NULL, 0);
+        rdma_destroy_id(id);
+        return;
+    }
+    child->id = id;
+    child->phase = RS_CONNECTING;
+    child->opts = listener->opts;
+    child->nodelay = listener->nodelay;
+    child->keepalive_s = listener->keepalive_s;
+    child->listener = listener;
+    rs_meet(child, &peer);
+    pthread_mutex_lock(&listener->queue_lock);
+    list_add_tail(&listener->children, &child->child);
+    pthread_mutex_unlock(&listener->queue_lock);
+    r = accept_child(child, &param);
+    if (r == 0)
+        r = rs_service_add(child);
+    if (r < 0) {
+        pthread_mutex_lock(&listener->queue_lock);
+        list_del(&child->child);
+        pthread_mutex_unlock(&listener->queue_lock);
+        rs_destroy(child);
+    }
+}
+
+void rs_arrived(struct rs *child)
+{
+    struct rs *listener = child->listener;
+    pthread_mutex_lock(&listener->queue_lock);
+    child->arrived = true;
+    struct rs_waiter *w;
+    for (struct list *l = listener->waiters.next; l != &listener->waiters; l = l->next) {
+        w = container_of(l, struct rs_waiter, link);
+        rs_wake(w->wake);
+    }
+    pthread_mutex_unlock(&listener->queue_lock);
+}
+
+/* The oldest that is connected; those that failed are not shown. */
+static struct rs *first(const struct rs *listener)
+{
+    for (struct list *l = listener->children.next; l != &listener->children; l = l->next) {
+        struct rs *child = container_of(l, struct rs, child);
+        if (child->arrived)
+            return child;
+    }
+    return NULL;
+}
+
+bool rs_accept_ready(const struct rs *rs)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&rs->queue_lock;
+    pthread_mutex_lock(lock);
+    bool ready = first(rs) != NULL;
+    pthread_mutex_unlock(lock);
+    return ready;
+}
+
+static struct rs *take(struct rs *listener)
+{
+    pthread_mutex_lock(&listener->queue_lock);
+    struct rs *child = first(listener);
+    if (child)
+        list_del(&child->child);
+    pthread_mutex_unlock(&listener->queue_lock);
+    return child;
+}
+
+int rlisten(int socket, int backlog)
+{
+    struct rs *rs = rs_get(socket);
+    if (!rs)
+        return rs_fail(EBADF);
+    pthread_mutex_lock(&rs->lock);
+    int r = 0;
+    if (rs->phase == RS_NEW || rs->phase == RS_BOUND) {
+        r = rdma_listen(rs->id, backlog > 0 ? backlog : 1) < 0 ? -errno : 0;
+        if (r == 0) {
+            rs->phase = RS_LISTENING;
+            r = rs_service_add(rs);
+        }
+    } else if (rs->phase != RS_LISTENING)
+        r = -EINVAL;
+    pthread_mutex_unlock(&rs->lock);
+    return r < 0 ? rs_fail(-r) : 0;
+}
+
+int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+    struct rs *rs = rs_get(socket);
+    if (!rs || rs->phase != RS_LISTENING)
+        return rs_fail(EBADF);
+    for (;;) {
+        pthread_mutex_lock(&rs->lock);
+        int r = rs_wait(rs, rs_accept_ready, rs->flags & O_NONBLOCK, -1);
+        pthread_mutex_unlock(&rs->lock);
+        if (r < 0)
+            return rs_fail(-r);
+        struct rs *child = take(rs);
+        if (!child)
+            continue;
+        rs_service_lock();
+        child->listener = NULL;
+        rs_service_unlock();
+        if (child->phase == RS_FAILED) {
+            rs_forget(child);
+            continue;
+        }
+        if (addr)
+            rs_copy_address(rdma_get_peer_addr(child->id), addr, addrlen);
+        return child->fd;
+    }
+}

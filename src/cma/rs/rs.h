@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rsockets: what a socket is, and what each file offers to the others.
+ *
+ * A socket has one mutex, `lock`; it is held across verbs and rdma_cm calls, none of which waits.
+ * rs_service_lock() is taken before it; a child's lock before its listener's `queue_lock`. Whoever
+ * calls moves a socket on: rs_progress() handles what completed and what the CM tells. Who has to
+ * wait registers a waiter, arms the CQ and sleeps with no lock held; who moves a socket on wakes
+ * all others that wait for it. A service thread does what has to happen without a call: it accepts,
+ * connects, hears of disconnection and keeps alive.
+ */
+#ifndef ANYWARP_RS_H
+#define ANYWARP_RS_H
+
+#include "cma/rs/wire.h"
+#include "common/list.h"
+
+#pragma GCC visibility push(default)
+#include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
+#pragma GCC visibility pop
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum rs_phase {
+    RS_NEW,
+    RS_BOUND,
+    RS_LISTENING,
+    RS_CONNECTING,
+    RS_CONNECTED, /* from here on there is, or was, a connection */
+    RS_FAILED     /* to connect */
+};
+
+/** Sizes as options set them, fixed when the connection begins. */
+struct rs_sizes {
+    uint32_t rbuf, sbuf; /* bytes */
+    uint16_t sq, rq, inlined;
+    uint16_t mappings; /* that the peer may make */
+};
+
+struct rs_waiter {
+    struct list link; /* in waiters of the socket, under its lock */
+    int wake;         /* eventfd of the thread that waits */
+};
+
+/** A mapping of our memory that the peer may write to, or that is our own alone. */
+struct rs_iomap {
+    struct list link;
+    struct ibv_mr *mr;
+    void *buf;
+    size_t len;
+    off_t offset;
+    int slot;     /* in the peer's table; -1: not told */
+    bool pending; /* the peer was not told yet */
+};
+
+struct rs {
+    pthread_mutex_t lock;
+    int fd; /* the socket's number: the descriptor of its event channel */
+    enum rs_phase phase;
+    struct rs_sizes sizes;
+    int flags;     /* O_NONBLOCK */
+    int so_error;  /* told once by SO_ERROR */
+    uint32_t opts; /* bit (1 << SO_...) of the flags that are only kept */
+    bool nodelay, v6only, reuse;
+    struct linger linger;
+    int keepalive_s, keepalive_timer; /* descriptor or -1 */
+    struct list waiters;
+
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *id;
+    int tries; /* at the present step of connecting */
+
+    /* listener */
+    pthread_mutex_t queue_lock;
+    struct list children; /* in order of arrival, ready or not */
+    struct list child;    /* our link there */
+    struct rs *listener;  /* of a child that was not accepted yet */
+    bool arrived;         /* child: may be accepted; under queue_lock */
+
+    /* endpoint */
+    struct ibv_comp_channel *comp;
+    struct ibv_cq *cq;
+    struct ibv_mr *rmr, *smr, *tmr;
+    uint8_t *rbuf, *sbuf, *tables;
+    bool readable, writable; /* directions that are open */
+    bool hung_up;            /* we shut both */
+    bool disconnected, disconnect_posted;
+    int err; /* what ended the connection, or 0 */
+
+    /* what the peer offers */
+    struct rs_hello peer;
+    struct rs_buffer target[RS_TARGETS];
+    unsigned target_at, target_next; /* used now; entry that the peer tells next */
+
+    /* sending */
+    unsigned sqe, ctrl;       /* work requests that may be posted: data, control */
+    uint16_t sseq, sseq_comp; /* messages sent; limit */
+    uint32_t sbuf_at, sbuf_free;
+    uint64_t posted, completed; /* all work requests with a completion */
+
+    /* receiving */
+    uint32_t *messages; /* lengths, a ring of `slots` */
+    unsigned slots, message_head, message_count;
+    uint32_t rbuf_at, rbuf_in;       /* where reading goes on; where the next data lies */
+    uint32_t unread, granted, freed; /* bytes: to be read; that may come; not granted again yet */
+    uint32_t grant_at;
+    unsigned grant_index;
+    uint16_t rseq, rseq_comp; /* messages read; when credits are due */
+
+    /* mappings */
+    struct list iomaps;
+    struct rs_mapping *peer_maps; /* sizes.mappings of them */
+    unsigned mapped;              /* times that the peer was told */
+    bool iomap_pending;
+};
+
+#define RS_OVERLAP        65536
+#define RS_FIRST_STEP     2048
+#define RS_EXTRA_RECEIVES 16
+#define RS_CTRL_SLOTS     4
+
+/* table.c */
+
+/** The socket of this number, or NULL. It stays until rclose() of it, which must not run beside. */
+struct rs *rs_get(int fd);
+/** A new socket with its channel, in the table; @return NULL and errno */
+struct rs *rs_create(const struct rs_sizes *sizes);
+/** Frees all that a socket holds. Not for one with waiters. */
+void rs_destroy(struct rs *rs);
+
+/* config.c */
+
+struct rs_config {
+    struct rs_sizes sizes;
+    unsigned polling_us, nap_ms;
+};
+/** The files of /etc/rdma/rsocket, read once. ANYWARP_RSOCKET_CONF names another folder. */
+const struct rs_config *rs_config(void);
+
+/* endpoint.c */
+
+/** Queues, memory and receives for rs->id. @return 0 or a negative errno */
+int rs_endpoint_create(struct rs *rs);
+void rs_endpoint_destroy(struct rs *rs);
+void rs_hello_of(const struct rs *rs, uint8_t out[RS_HELLO_SIZE]);
+/** Takes what the peer told. */
+void rs_meet(struct rs *rs, const struct rs_hello *peer);
+
+/* message.c: with the lock held */
+
+/** Handles what completed. @return whether there was something */
+bool rs_harvest(struct rs *rs);
+/** Tells the peer of room that became free, if it is time. */
+void rs_give_credits(struct rs *rs);
+/** Posts a message behind the Write of @p sge to @p to, if there is one. @return 0 or -errno */
+int rs_post(struct rs *rs, uint64_t wr_id, const struct ibv_sge *sge, int nsge, bool inlined,
+            const struct rs_buffer *to, uint32_t message);
+int rs_post_write(struct rs *rs, uint64_t wr_id, const struct ibv_sge *sge, int nsge, bool inlined,
+                  uint64_t addr, uint32_t key);
+/** A wr_id: what comes back when it completes. */
+uint64_t rs_wr_data(uint32_t sbuf_bytes, unsigned sqe);
+#define RS_WR_CTRL(n) (UINT64_C(1) << 62 | (uint64_t)(n))
+/** The connection is over, for the reason @p err, 0: the peer or we ended it. */
+void rs_hang_up(struct rs *rs, int err);
+/** Posts DISCONNECT or SHUTDOWN. */
+void rs_post_ctrl(struct rs *rs, enum rs_ctrl ctrl);
+
+/* connect.c: with the lock held */
+
+/** Handles what the CM tells. @return whether there was something */
+bool rs_step(struct rs *rs);
+
+/* wait.c */
+
+/** Moves a socket on and wakes who waits for it. Lock held. */
+void rs_progress(struct rs *rs);
+void rs_wake_all(struct rs *rs);
+/** This thread's eventfd; -1 if there are no more descriptors. */
+int rs_wake_fd(void);
+void rs_wake_drain(int fd);
+void rs_wake(int fd);
+/** Asks for a wake-up when something completes. Lock held. */
+void rs_arm(struct rs *rs);
+/** Waits, giving up the lock meanwhile, until @p ready(rs). @return 0, -EAGAIN, -EINTR, -ENOMEM */
+int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, int timeout_ms);
+uint64_t rs_now_us(void);
+/** Adds a waiter, or takes it off. Lock held; queue_lock guards the list, too. */
+void rs_enlist(struct rs *rs, struct rs_waiter *w, int wake);
+void rs_delist(struct rs *rs, struct rs_waiter *w);
+/** poll(), that no program interposes. @return its result or -errno */
+int rs_sleep(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+/* service.c */
+
+int rs_service_add(struct rs *rs);
+void rs_service_remove(struct rs *rs);
+void rs_service_lock(void);
+void rs_service_unlock(void);
+/** Takes a socket from the service and destroys it. */
+void rs_forget(struct rs *rs);
+/** Lets the service send a keepalive each rs->keepalive_s seconds. */
+void rs_service_keepalive(struct rs *rs);
+
+/* accept.c */
+
+bool rs_accept_ready(const struct rs *rs);
+/** A request came to a listener. */
+void rs_take_in(struct rs *listener, struct rdma_cm_event *event);
+/** A child is connected or has failed. Its lock held. */
+void rs_arrived(struct rs *child);
+
+/* send.c, recv.c, poll.c */
+
+bool rs_can_send(const struct rs *rs);
+bool rs_can_recv(const struct rs *rs);
+short rs_revents(struct rs *rs, short events);
+/** Tells the peer of mappings it does not know yet. @return 0 or -errno; -EAGAIN: no room now */
+int rs_tell_iomaps(struct rs *rs);
+/** Sends from user memory one piece of at most @p len bytes. @return bytes or -errno */
+ssize_t rs_send_piece(struct rs *rs, const void *buf, size_t len, const struct rs_buffer *to,
+                      bool message);
+
+/* repoll.c */
+
+/** Closes a set of repoll_create(). @return false if @p fd is none */
+bool rs_repoll_close(int fd);
+
+static inline int rs_fail(int err)
+{
+    errno = err;
+    return -1;
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making, binding, connecting and closing sockets. */
+#include "cma/rs/rs.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#define CLOSE_MS   10000
+#define ADDRESS_MS 2000
+
+int rsocket(int domain, int type, int protocol)
+{
+    int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if ((domain != AF_INET && domain != AF_INET6) || kind != SOCK_STREAM ||
+        (protocol && protocol != IPPROTO_TCP))
+        return rs_fail(ENOTSUP);
+    struct rs *rs = rs_create(&rs_config()->sizes);
+    if (!rs)
+        return -1;
+    rs->keepalive_s = 7200;
+    if (type & SOCK_NONBLOCK)
+        rs->flags = O_NONBLOCK;
+    if (rdma_create_id(rs->channel, &rs->id, rs, RDMA_PS_TCP) < 0) {
+        int err = errno;
+        rs->id = NULL;
+        rs_destroy(rs);
+        return rs_fail(err);
+    }
+    rs->id->route.addr.src_addr.sa_family = (sa_family_t)domain;
+    return rs->fd;
+}
+
+int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+    struct rs *rs = rs_get(socket);
+    (void)addrlen;
+    if (!rs)
+        return rs_fail(EBADF);
+    pthread_mutex_lock(&rs->lock);
+    int r = rdma_bind_addr(rs->id, (struct sockaddr *)addr);
+    if (r == 0)
+        rs->phase = RS_BOUND;
+    pthread_mutex_unlock(&rs->lock);
+    return r;
+}
+
+static bool no_longer_connecting(const struct rs *rs)
+{
+    return rs->phase != RS_CONNECTING;
+}
+
+static int begin(struct rs *rs, const struct sockaddr *addr)
+{
+    rs->phase = RS_CONNECTING;
+    int r = rs_service_add(rs);
+    if (r == 0 && rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)addr, ADDRESS_MS) < 0)
+        r = -errno;
+    if (r < 0) {
+        rs->phase = RS_FAILED;
+        rs->err = rs->so_error = -r;
+    }
+    return r;
+}
+
+static int outcome(struct rs *rs)
+{
+    switch (rs->phase) {
+    case RS_CONNECTED:
+        return 0;
+    case RS_FAILED:
+        rs->so_error = 0;
+        return -rs->err;
+    default:
+        return -EINPROGRESS;
+    }
+}
+
+int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+    struct rs *rs = rs_get(socket);
+    if (!rs)
+        return rs_fail(EBADF);
+    if (!addr || addrlen < sizeof(struct sockaddr_in))
+        return rs_fail(EINVAL);
+    int r;
+    pthread_mutex_lock(&rs->lock);
+    switch (rs->phase) {
+    case RS_NEW:
+    case RS_BOUND:
+        r = begin(rs, addr);
+        if (r < 0)
+            break;
+        /* fall through */
+    case RS_CONNECTING:
+        r = rs_wait(rs, no_longer_connecting, rs->flags & O_NONBLOCK, -1);
+        r = r == -EAGAIN ? -EINPROGRESS : r < 0 ? r : outcome(rs);
+        break;
+    case RS_CONNECTED:
+        r = rs->disconnected ? -ENOTCONN : 0;
+        break;
+    case RS_FAILED:
+        r = -ENOTCONN;
+        break;
+    default:
+        r = -EINVAL;
+    }
+    pthread_mutex_unlock(&rs->lock);
+    return r < 0 ? rs_fail(-r) : 0;
+}
+
+static bool all_sent(const struct rs *rs)
+{
+    return rs->disconnected || rs->posted == rs->completed;
+}
+
+static bool ctrl_free(const struct rs *rs)
+{
+    return rs->disconnected || rs->ctrl > 0;
+}
+
+/* Lock held. */
+static int shut(struct rs *rs, int how, int timeout_ms)
+{
+    bool recv = how != SHUT_WR, send = how != SHUT_RD;
+    bool wrote = rs->writable;
+    if (recv)
+        rs->readable = false;
+    if (send)
+        rs->writable = false;
+    rs->hung_up |= !rs->readable && !rs->writable;
+    rs_wake_all(rs);
+    if (rs->disconnected || rs->disconnect_posted || (rs->writable || (!wrote && !recv)))
+        return 0;
+    int r = rs_wait(rs, ctrl_free, false, timeout_ms);
+    if (r < 0 || rs->disconnected)
+        return r == -EAGAIN ? 0 : r;
+    rs->ctrl--;
+    rs_post_ctrl(rs, rs->readable ? RS_CTRL_SHUTDOWN : RS_CTRL_DISCONNECT);
+    r = rs_wait(rs, all_sent, false, timeout_ms);
+    return r == -EAGAIN ? 0 : r;
+}
+
+int rshutdown(int socket, int how)
+{
+    struct rs *rs = rs_get(socket);
+    if (!rs)
+        return rs_fail(EBADF);
+    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+        return rs_fail(EINVAL);
+    pthread_mutex_lock(&rs->lock);
+    int r = rs->phase == RS_CONNECTED ? shut(rs, how, -1) : -ENOTCONN;
+    pthread_mutex_unlock(&rs->lock);
+    return r < 0 ? rs_fail(-r) : 0;
+}
+
+/* Nobody waits for a listener any more, nor for whom it has accepted. */
+static void close_children(struct rs *listener)
+{
+    struct list *link;
+    for (;;) {
+        pthread_mutex_lock(&listener->queue_lock);
+        link = list_pop(&listener->children);
+        pthread_mutex_unlock(&listener->queue_lock);
+        if (!link)
+            return;
+        struct rs *child = container_of(link, struct rs, child);
+        rs_service_remove(child);
+        rs_destroy(child);
+    }
+}
+
+int rclose(int socket)
+{
+    struct rs *rs = rs_get(socket);
+    if (!rs)
+        return rs_repoll_close(socket) ? 0 : rs_fail(EBADF);
+    pthread_mutex_lock(&rs->lock);
+    if (rs->phase == RS_CONNECTED)
+        shut(rs, SHUT_RDWR, CLOSE_MS);
+    pthread_mutex_unlock(&rs->lock);
+    rs_service_lock();
+    rs_service_remove(rs);
+    close_children(rs);
+    rs_destroy(rs);
+    rs_service_unlock();
+    return 0;
+}

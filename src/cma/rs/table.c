@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sockets by number. */
+#include "cma/rs/rs.h"
+#include "common/sys.h"
+
+#include <stdlib.h>
+
+#define NUMBERS 65536
+
+static _Atomic(struct rs *) sockets[NUMBERS];
+
+struct rs *rs_get(int fd)
+{
+    if (fd < 0 || fd >= NUMBERS)
+        return NULL;
+    return atomic_load_explicit(&sockets[fd], memory_order_acquire);
+}
+
+struct rs *rs_create(const struct rs_sizes *sizes)
+{
+    struct rs *rs = calloc(1, sizeof *rs);
+    if (!rs)
+        return NULL;
+    rs->channel = rdma_create_event_channel();
+    if (!rs->channel)
+        goto no_channel;
+    rs->fd = rs->channel->fd;
+    if (rs->fd >= NUMBERS) {
+        errno = EMFILE;
+        goto no_number;
+    }
+    sys_fcntl(rs->fd, F_SETFL, sys_fcntl(rs->fd, F_GETFL, 0) | O_NONBLOCK);
+    pthread_mutex_init(&rs->lock, NULL);
+    pthread_mutex_init(&rs->queue_lock, NULL);
+    rs->sizes = *sizes;
+    rs->linger.l_onoff = 1;
+    rs->keepalive_timer = -1;
+    list_init(&rs->waiters);
+    list_init(&rs->children);
+    list_init(&rs->child);
+    list_init(&rs->iomaps);
+    atomic_store_explicit(&sockets[rs->fd], rs, memory_order_release);
+    return rs;
+
+no_number:
+    rdma_destroy_event_channel(rs->channel);
+no_channel:
+    free(rs);
+    return NULL;
+}
+
+void rs_destroy(struct rs *rs)
+{
+    atomic_store_explicit(&sockets[rs->fd], NULL, memory_order_release);
+    rs_endpoint_destroy(rs);
+    if (rs->id)
+        rdma_destroy_id(rs->id);
+    if (rs->keepalive_timer >= 0)
+        sys_close(rs->keepalive_timer);
+    rdma_destroy_event_channel(rs->channel);
+    pthread_mutex_destroy(&rs->lock);
+    pthread_mutex_destroy(&rs->queue_lock);
+    free(rs);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "faults/chaos.h"
+
+#include "common/sys.h"
+#include "env/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS     1024
+#define PROCESS_MAX 128
+#define LINE        512
+#define KINDS       16
+
+struct object {
+    struct object *next;
+    const void *address;
+    const char *kind;
+    uint64_t number;
+    uint64_t calls[IW_FAULTS];
+};
+
+static struct {
+    struct lock lock;
+    bool broken; /* the plan cannot be understood: nothing happens */
+    struct iw_plan plan;
+    char process[PROCESS_MAX];
+    char lineage[PROCESS_MAX / 2]; /* which child of which child it is */
+    unsigned forks;
+    struct object *bucket[BUCKETS];
+    struct {
+        const char *name;
+        uint64_t count;
+    } kinds[KINDS];
+    char **replay; /* lines, sorted */
+    size_t nreplay;
+} chaos = {.lock = LOCK(LOCK_CHAOS)};
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void read_replay(const char *path)
+{
+    char line[LINE];
+    FILE *f = fopen(path, "re");
+    if (!f) {
+        iw_log(IW_LOG_ERR, "ANYWARP_CHAOS: replay=%s: cannot be read", path);
+        chaos.broken = true;
+        return;
+    }
+    while (fgets(line, sizeof(line), f)) {
+        line[strcspn(line, "\n")] = '\0';
+        char **more = realloc(chaos.replay, (chaos.nreplay + 1) * sizeof(*more));
+        if (!more || !(more[chaos.nreplay] = strdup(line))) {
+            chaos.replay = more ? more : chaos.replay;
+            chaos.broken = true;
+            break;
+        }
+        chaos.replay = more;
+        chaos.nreplay++;
+    }
+    fclose(f);
+    if (chaos.replay)
+        qsort(chaos.replay, chaos.nreplay, sizeof(*chaos.replay), by_text);
+}
+
+static void name_process(void)
+{
+    snprintf(chaos.process, sizeof(chaos.process), "%.*s%s", PROCESS_MAX / 2 - 1,
+             program_invocation_short_name, chaos.lineage);
+    for (char *c = chaos.process; *c; c++)
+        if (*c <= ' ')
+            *c = '_';
+}
+
+static void start(void)
+{
+    const char *wrong = iw_plan_parse(&chaos.plan, iw_conf()->chaos);
+    chaos.broken = wrong != NULL;
+    if (wrong)
+        iw_log(IW_LOG_ERR, "ANYWARP_CHAOS=%s: %s; no faults", iw_conf()->chaos, wrong);
+    name_process();
+    if (!wrong && chaos.plan.replay[0])
+        read_replay(chaos.plan.replay);
+}
+
+static void start_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+}
+
+static struct object *find_locked(const void *address, const char *kind)
+{
+    assert_held(&chaos.lock);
+    struct object **bucket = &chaos.bucket[((uintptr_t)address >> 4) % BUCKETS], *o = *bucket;
+    while (o && o->address != address)
+        o = o->next;
+    if (o || !(o = calloc(1, sizeof(*o))))
+        return o;
+    o->address = address;
+    o->kind = kind;
+    o->next = *bucket;
+    *bucket = o;
+    return o;
+}
+
+static uint64_t next_number_locked(const char *kind)
+{
+    assert_held(&chaos.lock);
+    for (int i = 0; i < KINDS; i++) {
+        if (!chaos.kinds[i].name)
+            chaos.kinds[i].name = kind;
+        if (!strcmp(chaos.kinds[i].name, kind))
+            return ++chaos.kinds[i].count;
+    }
+    return 0;
+}
+
+/* One that was freed may have had the same address. */
+void iw_chaos_born(const void *object, const char *kind)
+{
+    if (!iw_chaos_on())
+        return;
+    start_once();
+    lock_get(&chaos.lock);
+    struct object *o = find_locked(object, kind);
+    if (o) {
+        memset(o->calls, 0, sizeof(o->calls));
+        o->kind = kind;
+        o->number = next_number_locked(kind);
+    }
+    lock_put(&chaos.lock);
+}
+
+static bool replayed(const char *line)
+{
+    return chaos.replay &&
+           bsearch(&line, chaos.replay, chaos.nreplay, sizeof(*chaos.replay), by_text);
+}
+
+static void put(char line[LINE])
+{
+    size_t len = strlen(line);
+    iw_log(IW_LOG_INFO, "fault: %s", line);
+    if (!chaos.plan.log[0])
+        return;
+    line[len++] = '\n';
+    long fd = sys_open(chaos.plan.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    sys_write((int)fd, line, len);
+    sys_close((int)fd);
+}
+
+static uint64_t decide_locked(enum iw_fault fault, const struct object *o, uint64_t call)
+{
+    char line[LINE];
+    assert_held(&chaos.lock);
+    if (!chaos.plan.replay[0] &&
+        !iw_plan_decide(&chaos.plan, chaos.process, fault, o->kind, o->number, call))
+        return 0;
+    iw_plan_line(line, sizeof(line) - 1, chaos.process, fault, o->kind, o->number, call);
+    if (chaos.plan.replay[0] && !replayed(line))
+        return 0;
+    put(line);
+    return iw_plan_detail(&chaos.plan, chaos.process, fault, o->kind, o->number, call);
+}
+
+static uint64_t ask(enum iw_fault fault, const void *object, uint64_t call)
+{
+    uint64_t hit = 0;
+    start_once();
+    if (chaos.broken)
+        return 0;
+    lock_get(&chaos.lock);
+    struct object *o = find_locked(object, object ? "other" : "process");
+    if (o)
+        hit = decide_locked(fault, o, call ? call : ++o->calls[fault]);
+    lock_put(&chaos.lock);
+    return hit;
+}
+
+uint64_t iw_chaos_hit(enum iw_fault fault, const void *object)
+{
+    return ask(fault, object, 0);
+}
+
+uint64_t iw_chaos_hit_at(enum iw_fault fault, const void *object, uint64_t call)
+{
+    return ask(fault, object, call);
+}
+
+/* The child has a name of its own: the first one of rping is rping.1. No knob is read here. */
+void iw_chaos_fork(enum fork_step step)
+{
+    if (step == FORK_CHILD) {
+        char child[16];
+        snprintf(child, sizeof(child), ".%u", chaos.forks + 1);
+        strncat(chaos.lineage, child, sizeof(chaos.lineage) - strlen(chaos.lineage) - 1);
+        chaos.forks = 0;
+        name_process();
+    } else if (step == FORK_PARENT) {
+        chaos.forks++;
+    }
+    lock_fork(&chaos.lock, step);
+}
