@@ -41,9 +41,11 @@ echo 'try:00112233445566778899aabbccddeeff' >"$dir/psk"
 echo 'try:ffeeddccbbaa99887766554433221100' >"$dir/other"
 authority ours
 authority theirs
+authority old -1
 on=ANYWARP_TLS=require
 psk="$on ANYWARP_TLS_PSK=$dir/psk"
 certificates="ANYWARP_TLS_CERT=$dir/ours.crt ANYWARP_TLS_KEY=$dir/ours.key ANYWARP_TLS_CA=$dir/ours.ca"
+expired="ANYWARP_TLS_CERT=$dir/old.crt ANYWARP_TLS_KEY=$dir/old.key ANYWARP_TLS_CA=$dir/ours.ca"
 foreign="ANYWARP_TLS_CERT=$dir/theirs.crt ANYWARP_TLS_KEY=$dir/theirs.key ANYWARP_TLS_CA=$dir/ours.ca"
 
 rpings "a pre-shared key" 0 "$psk" "$psk"
@@ -56,6 +58,9 @@ said client TLS:
 said server TLS:
 rpings "a certificate of another authority" 255 "$on $certificates" "$on $foreign"
 said server "the peer's certificate"
+cat "$dir/old.ca" >>"$dir/ours.ca"
+rpings "a certificate that has expired" 255 "$on $certificates" "$on $expired"
+said server "the peer's certificate: certificate has expired"
 rpings "a client without TLS" 255 "$psk" ANYWARP_TLS=off
 said server "the peer spoke plain MPA"
 

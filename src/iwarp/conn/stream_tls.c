@@ -15,6 +15,7 @@
 
 #define HEADER        5 /* of a record: type, version, length */
 #define CHUNK_MAX     SSL3_RT_MAX_PLAIN_LENGTH
+#define BULK_MAX      (4 * CHUNK_MAX) /* records that go out by one call */
 /* A new key well before 2^24.5 records, which AES-GCM is good for (RFC 8446 section 5.5). */
 #define REKEY_RECORDS (1u << 23)
 
@@ -31,6 +32,7 @@ struct tls {
     int failed; /* a negative errno: it is over */
     uint8_t header[HEADER];
     size_t record_has, record_len; /* of the record that came in a part so far; len 0: unknown */
+    uint8_t *bulk;                 /* of BULK_MAX bytes; NULL: not needed yet */
     size_t early_len;
     uint8_t early[MPA_START_MAX];
     char why[192];
@@ -100,7 +102,8 @@ static int write_locked(struct tls *t, const uint8_t *p, size_t len)
 {
     assert_held(&t->lock);
     ERR_clear_error();
-    if (++t->records == REKEY_RECORDS) {
+    t->records += (uint32_t)((len + CHUNK_MAX - 1) / CHUNK_MAX);
+    if (t->records >= REKEY_RECORDS) {
         SSL_key_update(t->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
         t->records = 0;
     }
@@ -253,7 +256,7 @@ static ssize_t send_early_locked(struct tls *t, const struct iovec *iov, unsigne
 
 static ssize_t send_locked(struct tls *t, const struct iovec *iov, unsigned n)
 {
-    uint8_t buf[CHUNK_MAX];
+    uint8_t chunk[CHUNK_MAX], *buf = chunk;
     if (t->failed)
         return t->failed;
     if (!t->established)
@@ -265,7 +268,13 @@ static ssize_t send_locked(struct tls *t, const struct iovec *iov, unsigned n)
         t->held = false;
         return 1;
     }
-    size_t len = length(iov, n, sizeof(buf));
+    size_t len = length(iov, n, BULK_MAX);
+    if (len > CHUNK_MAX && !t->bulk)
+        t->bulk = malloc(BULK_MAX);
+    if (len > CHUNK_MAX && t->bulk)
+        buf = t->bulk;
+    else if (len > CHUNK_MAX)
+        len = CHUNK_MAX;
     if (!t->gather(buf, len, iov, n))
         return -EFAULT;
     r = write_locked(t, buf, len);
@@ -374,6 +383,7 @@ void iwc_stream_tls_free(struct iwc_stream *s)
         return;
     struct tls *t = tls_of(s);
     SSL_free(t->ssl);
+    free(t->bulk);
     lock_fini(&t->lock);
     OPENSSL_cleanse(t->early, sizeof(t->early));
     free(t);
