@@ -20,6 +20,12 @@ BELOW['cma/rs'] = ['common', 'cma', 'cma/rs']
 FACE = 'iwarp/cm/port.h'
 PUBLIC = 'ibv_'
 
+# These see the public calls of both libraries, as any program does.
+BELOW['compat'] = ['compat']
+BELOW['uverbs'] = ['common', 'compat', 'uverbs']
+BELOW['preload'] = ['common', 'uverbs', 'preload']
+PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'preload': ('ibv_', 'rdma_')}
+
 # Headers that declare what other files define, and why.
 SHARED = {
     'cma/cma.h': 'the one header of librdmacm, whose files are parts of one thing',
@@ -94,7 +100,8 @@ class Sources:
         self.home, self.uses = {}, {}
         for file, path in self.objects.items():
             defined, self.uses[file] = symbols(path) if path else (set(), set())
-            self.home.update(dict.fromkeys(defined, file))
+            if self.room[file] != 'preload':  # whose names are those of libc
+                self.home.update(dict.fromkeys(defined, file))
         self.declares = {file: {name for pair in declared(texts[file]) for name in pair
                                 if name in self.home}
                          for file in texts if file.endswith('.h')}
@@ -116,7 +123,8 @@ class Sources:
             for other in sorted(self.includes[file] - may[0]):
                 if self.room.get(other) not in BELOW[room]:
                     yield f'{file}: includes {other}, which is not below'
-            for name in sorted(self.uses.get(file, set()) & set(self.home) - may[1]):
+            public = {name for name in self.home if name.startswith(PROGRAMS.get(room, ()))}
+            for name in sorted(self.uses.get(file, set()) & set(self.home) - may[1] - public):
                 if self.room[self.home[name]] not in BELOW[room]:
                     yield f'{file}: uses {name} of {self.home[name]}, which is not below'
 

@@ -75,6 +75,20 @@ void tool_set_environment(void)
     }
 }
 
+/* The system's libraries stay, and find anywarp where they look for the kernel's devices. */
+static void set_system_libraries(void)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/libanywarp-uverbs-preload.so", tool_libraries);
+    if (access(path, F_OK) != 0)
+        tool_die(TOOL_FAILED, "%s is missing: is anywarp installed?", path);
+    extend("LD_PRELOAD", path, true);
+    if (*tool_preload) {
+        setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
+        extend("LD_PRELOAD", tool_preload, true);
+    }
+}
+
 static void set_variable(char *assignment)
 {
     char *equals = strchr(assignment, '=');
@@ -85,16 +99,21 @@ static void set_variable(char *assignment)
         tool_die(TOOL_FAILED, "out of memory");
 }
 
-void tool_exec(char **argv)
+static _Noreturn void become(char **argv)
 {
-    tool_check_libraries();
-    tool_set_environment();
     char *program = program_find(*argv);
     check_privileges(program);
     check_loader(program);
     execvp(program, argv); /* its path has a slash: nothing is searched */
     tool_die(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN, "%s: %s", program,
              strerror(errno));
+}
+
+void tool_exec(char **argv)
+{
+    tool_check_libraries();
+    tool_set_environment();
+    become(argv);
 }
 
 /** What the options stand for that are a variable each; the libraries judge its value. */
@@ -106,10 +125,14 @@ static const char *const variable_of[] = {
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"env", required_argument, NULL, 'e'}, {"like", required_argument, NULL, 'l'},
-        {"log", required_argument, NULL, 'v'}, {"pcap", required_argument, NULL, 'p'},
-        {"crc", required_argument, NULL, 'c'}, {0}};
+    static const struct option options[] = {{"env", required_argument, NULL, 'e'},
+                                            {"like", required_argument, NULL, 'l'},
+                                            {"log", required_argument, NULL, 'v'},
+                                            {"pcap", required_argument, NULL, 'p'},
+                                            {"crc", required_argument, NULL, 'c'},
+                                            {"system-libraries", no_argument, NULL, 's'},
+                                            {0}};
+    bool system_libraries = false;
     for (int c; (c = getopt_long(argc, argv, "+e:", options, NULL)) != -1;) {
         if (c == '?')
             return TOOL_USAGE;
@@ -117,6 +140,8 @@ static int run(int argc, char **argv)
             return like_list();
         if (c == 'l')
             like_set(optarg);
+        else if (c == 's')
+            system_libraries = true;
         else if (c == 'e')
             set_variable(optarg);
         else if (setenv(variable_of[c], optarg, 1) != 0)
@@ -124,13 +149,18 @@ static int run(int argc, char **argv)
     }
     if (optind == argc)
         tool_die(TOOL_USAGE, "run: which command? Try: anywarp run rping -s");
+    if (system_libraries) {
+        set_system_libraries();
+        become(argv + optind);
+    }
     tool_exec(argv + optind);
 }
 
 const struct tool tool_run = {
     .name = "run",
     .arguments = "[-e VARIABLE=VALUE]... [--log LEVEL] [--pcap FILE] [--crc on|off|auto]\n"
-                 "           [--like ADAPTER|list] [--] COMMAND [ARGUMENT...]",
+                 "           [--like ADAPTER|list] [--system-libraries] [--] COMMAND "
+                 "[ARGUMENT...]",
     .summary = "run a program on anywarp",
     .help =
         "Becomes the program, with anywarp's libraries before the system's: same process, same\n"
@@ -142,6 +172,8 @@ const struct tool tool_run = {
         "  --pcap FILE                ANYWARP_PCAP: a capture for Wireshark\n"
         "  --crc on|off|auto          ANYWARP_CRC\n"
         "  --like ADAPTER             refuse what this adapter would refuse, and log why; list\n"
-        "                             prints the adapters, their limits and the sources of these\n",
+        "                             prints the adapters, their limits and the sources of these\n"
+        "  --system-libraries         on the system's own libibverbs and librdmacm, which take\n"
+        "                             anywarp for a device of the kernel\n",
     .run = run,
 };

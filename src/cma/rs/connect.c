@@ -95,6 +95,7 @@ bool rs_step(struct rs *rs)
 {
     struct rdma_cm_event *event;
     bool any = false;
+    int saved = errno;
     while (rs->id && rdma_get_cm_event(rs->channel, &event) == 0) {
         any = true;
         if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -109,5 +110,6 @@ bool rs_step(struct rs *rs)
         rdma_ack_cm_event(event);
         on_event(rs, type, status < 0 ? -status : status, &peer, unusable);
     }
+    errno = saved;
     return any;
 }

@@ -88,11 +88,13 @@ void rs_arm(struct rs *rs)
 {
     struct ibv_cq *cq;
     void *context;
+    int saved = errno;
     if (rs->phase != RS_CONNECTED || rs->disconnected)
         return;
     while (ibv_get_cq_event(rs->comp, &cq, &context) == 0)
         ibv_ack_cq_events(cq, 1);
     ibv_req_notify_cq(rs->cq, 0);
+    errno = saved;
 }
 
 /* Most answers come sooner than a thread can fall asleep. */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The structs of rdma_cm commands, beside <rdma/rdma_cma.h>: both have these names for the same
+ * numbers. */
+#ifndef ANYWARP_UVERBS_UCM_STRUCTS_H
+#define ANYWARP_UVERBS_UCM_STRUCTS_H
+
+#define RDMA_PS_IPOIB                         COMMAND_RDMA_PS_IPOIB
+#define RDMA_PS_IB                            COMMAND_RDMA_PS_IB
+#define RDMA_PS_TCP                           COMMAND_RDMA_PS_TCP
+#define RDMA_PS_UDP                           COMMAND_RDMA_PS_UDP
+#define RDMA_MC_JOIN_FLAG_FULLMEMBER          COMMAND_RDMA_MC_JOIN_FLAG_FULLMEMBER
+#define RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER COMMAND_RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
+#define RDMA_MC_JOIN_FLAG_RESERVED            COMMAND_RDMA_MC_JOIN_FLAG_RESERVED
+#define RDMA_OPTION_ID                        COMMAND_RDMA_OPTION_ID
+#define RDMA_OPTION_IB                        COMMAND_RDMA_OPTION_IB
+#define RDMA_OPTION_ID_TOS                    COMMAND_RDMA_OPTION_ID_TOS
+#define RDMA_OPTION_ID_REUSEADDR              COMMAND_RDMA_OPTION_ID_REUSEADDR
+#define RDMA_OPTION_ID_AFONLY                 COMMAND_RDMA_OPTION_ID_AFONLY
+#define RDMA_OPTION_ID_ACK_TIMEOUT            COMMAND_RDMA_OPTION_ID_ACK_TIMEOUT
+#define RDMA_OPTION_IB_PATH                   COMMAND_RDMA_OPTION_IB_PATH
+
+#include <rdma/rdma_user_cm.h>
+
+#undef RDMA_PS_IPOIB
+#undef RDMA_PS_IB
+#undef RDMA_PS_TCP
+#undef RDMA_PS_UDP
+#undef RDMA_MC_JOIN_FLAG_FULLMEMBER
+#undef RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
+#undef RDMA_MC_JOIN_FLAG_RESERVED
+#undef RDMA_OPTION_ID
+#undef RDMA_OPTION_IB
+#undef RDMA_OPTION_ID_TOS
+#undef RDMA_OPTION_ID_REUSEADDR
+#undef RDMA_OPTION_ID_AFONLY
+#undef RDMA_OPTION_ID_ACK_TIMEOUT
+#undef RDMA_OPTION_IB_PATH
+
+#endif

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Stock programs on the system's own libibverbs and librdmacm, with anywarp where they look for the
+# kernel's devices: with themselves, and with programs on our libraries.
+
+# shellcheck source=tests/apps/lib.sh
+. "$SRCDIR/tests/apps/lib.sh"
+need rping ucmatose ibv_devices ibv_devinfo rdma_xserver ib_send_lat ib_send_bw
+compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null ||
+    skip 'no libipathverbs, which the system libibverbs would need'
+
+system=--system-libraries
+
+# pair SERVER-OPTION CLIENT-OPTION WHAT SERVER... -- CLIENT...: either option may be empty; PORT stands
+# for one that is free.
+pair()
+{
+    local server_option=$1 client_option=$2 what=$3 port server=()
+    shift 3
+    port=$(free_port)
+    while [ "$1" != -- ]; do
+        server+=("${1/PORT/$port}")
+        shift
+    done
+    shift
+    start_server server "$port" ${server_option:+"$server_option"} "${server[@]}"
+    start client ${client_option:+"$client_option"} "${@/PORT/$port}"
+    what+=" ${server_option:-ours} ${client_option:-ours}"
+    expect_status "$what" client 60 0 server
+    expect_status "$what" server 30 0 client
+}
+
+start list $system ibv_devices
+expect_status devices list 20 0
+grep -q anywarp0 "$dir/list" || failed 'ibv_devices does not show anywarp0' list
+
+# What no command tells is not shown: the rest is the same.
+start theirs $system /usr/bin/ibv_devinfo -v
+expect_status devinfo theirs 20 0
+start ours /usr/bin/ibv_devinfo -v
+expect_status devinfo ours 20 0
+differ=$(diff "$dir/ours" "$dir/theirs" | grep '^[<>]' |
+    grep -vE 'completion.timestamp_mask|core.clock|device_cap_flags_ex|cq moderation|max_cq_|^< *$')
+[ -z "$differ" ] || failed "ibv_devinfo -v differs: $differ" ours theirs
+
+ANYWARP_UVERBS_TRACE=$dir/trace
+export ANYWARP_UVERBS_TRACE
+rping=(rping -a 127.0.0.1 -p PORT -v -V -C 20)
+pair $system $system rping "${rping[@]}" -s -- "${rping[@]}" -c
+unset ANYWARP_UVERBS_TRACE
+for line in 'GET_CONTEXT 4/2 ok' 'CREATE_ID 24/4 ok' 'REG_MR 12/3 ok' 'POST_SEND 26/1 ok'; do
+    grep -qx "$line" "$dir/trace" || failed "no line in the trace: $line" trace
+done
+pair $system '' rping "${rping[@]}" -s -- "${rping[@]}" -c
+pair '' $system rping "${rping[@]}" -s -- "${rping[@]}" -c
+
+pair $system $system ucmatose ucmatose -c 5 -C 10 -p PORT -- \
+    ucmatose -c 5 -C 10 -p PORT -s 127.0.0.1
+pair $system $system rdma_xserver rdma_xserver -p PORT -- rdma_xclient -s 127.0.0.1 -p PORT
+
+for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
+    ib_atomic_bw 'ib_send_bw -e'; do
+    read -ra words <<<"$program -R -F -n 200 -p PORT"
+    pair $system $system "$program" "${words[@]}" -- "${words[@]}" 127.0.0.1
+done
+read -ra words <<<"ib_send_bw -R -F -n 200 -s 4096 -p PORT"
+pair $system '' ib_send_bw "${words[@]}" -- "${words[@]}" 127.0.0.1
+pair '' $system ib_send_bw "${words[@]}" -- "${words[@]}" 127.0.0.1
+
+finish
