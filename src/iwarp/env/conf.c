@@ -204,6 +204,10 @@ static const struct iw_knob knobs[] = {
      parse_chaos},
     {"ANYWARP_LIKE", "choice", "an adapter of anywarp run --like list", NULL,
      "refuse what this adapter would refuse; none: only what this one does", parse_like},
+    {"ANYWARP_RSOCKET_CONF", "path", "a directory", "/etc/rdma/rsocket",
+     "where rsockets find their defaults", NULL},
+    {"ANYWARP_UVERBS_TRACE", "path", "a file", NULL,
+     "a line for each command with anywarp run --system-libraries", NULL},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
      "2: say why completions fail and connections die; 3, 4: more", NULL},
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},
@@ -224,7 +228,8 @@ static void read_environment(void)
         if (k->parse && k->initial)
             k->parse(&conf, k->initial);
         if (k->parse && value && *value && !k->parse(&conf, value))
-            iw_log(IW_LOG_ASKED, "%s=%s is not understood (%s): ignored", k->name, value, k->values);
+            iw_log(IW_LOG_ASKED, "%s=%s is not understood (%s): ignored", k->name, value,
+                   k->values);
     }
 }
 
