@@ -40,7 +40,11 @@ SHARED = {
 }
 
 # What configure may have built instead of the other.
-INSTEAD = {'iwarp/env/random_kernel.c': 'iwarp/env/random.c'}
+INSTEAD = {
+    'iwarp/conn/stream_tls_none.c': 'iwarp/conn/stream_tls.c',
+    'iwarp/env/random_kernel.c': 'iwarp/env/random.c',
+    'iwarp/env/tls_none.c': 'iwarp/env/tls.c',
+}
 
 
 def read(path):

@@ -47,6 +47,7 @@ enum lock_rank {
     LOCK_SOURCE,  /* a place in it */
     LOCK_STATS,
     LOCK_PCAP,
+    LOCK_TLS, /* of one stream; sending and receiving share its state */
     LOCK_QUIESCE, /* who waits for copies to end */
     LOCK_CHAOS,   /* which faults were asked for */
     LOCK_RANKS

@@ -16,14 +16,15 @@ static const char *present(const struct iw_knob *k)
 
 static void print_human(const struct iw_knob *k)
 {
-    const char *value = present(k), *initial = k->initial ? k->initial : "none";
+    const char *value = present(k), *otherwise = iw_knob_otherwise(k);
     if (!value)
         printf("%s: not set\n", k->name);
     else if (iw_knob_legal(k, value))
         printf("%s=%s\n", k->name, value);
     else
-        printf("%s=%s: not understood, %s is in force\n", k->name, value, initial);
-    printf("    %s: %s (default %s)\n", k->type, k->values, initial);
+        printf("%s=%s: not understood, %s is in force\n", k->name, value,
+               otherwise ? otherwise : "none");
+    printf("    %s: %s (default %s)\n", k->type, k->values, k->initial ? k->initial : "none");
     text_wrap(stdout, 4, "", k->meaning);
 }
 

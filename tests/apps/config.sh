@@ -28,6 +28,7 @@ expect 0 '^    CRC32c of each FPDU; .* a peer$' ANYWARP_CRC
 expect 1 'ANYWARP_NONE: no such variable' ANYWARP_CRC ANYWARP_NONE
 ANYWARP_SPIN_US=7 expect 0 '^ANYWARP_SPIN_US=7$'
 ANYWARP_SPIN_US=x expect 0 '^ANYWARP_SPIN_US=x: not understood, 50 is in force$'
+ANYWARP_TLS=x expect 0 '^ANYWARP_TLS=x: not understood, require is in force$'
 ANYWARP_SPIN_US='' expect 0 '^ANYWARP_SPIN_US: not set$'
 [ "$("$ANYWARP" config ANYWARP_EXT ANYWARP_CRC | grep -c '^[A-Z]')" = 2 ] ||
     failed "config with two names does not print two variables"

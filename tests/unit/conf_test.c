@@ -69,6 +69,14 @@ static const struct {
     {"ANYWARP_FAULTS", "off", false, {DEFAULTS, .faults = false}},
     {"ANYWARP_FAULTS", "0", true, {DEFAULTS}},
     {"ANYWARP_DEVICES", "aw0=eth0 aw1=eth1", false, {DEFAULTS, .devices = "aw0=eth0 aw1=eth1"}},
+    {"ANYWARP_TLS", "off", false, {DEFAULTS}},
+    {"ANYWARP_TLS", "allow", false, {DEFAULTS, .tls = IW_TLS_ALLOW}},
+    {"ANYWARP_TLS", "require", false, {DEFAULTS, .tls = IW_TLS_REQUIRE}},
+    {"ANYWARP_TLS", "required", true, {DEFAULTS, .tls = IW_TLS_REQUIRE}}, /* not in the clear */
+    {"ANYWARP_TLS_CERT", "a", false, {DEFAULTS, .tls_cert = "a"}},
+    {"ANYWARP_TLS_KEY", "a", false, {DEFAULTS, .tls_key = "a"}},
+    {"ANYWARP_TLS_CA", "a", false, {DEFAULTS, .tls_ca = "a"}},
+    {"ANYWARP_TLS_PSK", "a", false, {DEFAULTS, .tls_psk = "a"}},
     {"ANYWARP_LIKE", "", false, {DEFAULTS}},
     {"ANYWARP_LIKE", "anywarp", true, {DEFAULTS}},
 };
@@ -80,7 +88,9 @@ static bool same(const struct iw_conf *a, const struct iw_conf *b)
            a->silence_s == b->silence_s && !strcmp(a->congestion, b->congestion) &&
            !strcmp(a->devices, b->devices) && a->stats == b->stats &&
            !strcmp(a->stats_dir, b->stats_dir) && !strcmp(a->pcap, b->pcap) &&
-           a->pcap_mb == b->pcap_mb && a->faults == b->faults;
+           a->pcap_mb == b->pcap_mb && a->faults == b->faults && a->tls == b->tls &&
+           !strcmp(a->tls_cert, b->tls_cert) && !strcmp(a->tls_key, b->tls_key) &&
+           !strcmp(a->tls_ca, b->tls_ca) && !strcmp(a->tls_psk, b->tls_psk);
 }
 
 /** @return 0 if the knobs are as the row says, also when asked for again */
@@ -165,10 +175,11 @@ static void judging_changes_nothing(void **state)
 int main(void)
 {
     static const char *const names[] = {
-        "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",     "ANYWARP_SPIN_US",
-        "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES", "ANYWARP_STATS",
-        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",  "ANYWARP_SILENCE_S",
-        "ANYWARP_LIKE"};
+        "ANYWARP_CRC",        "ANYWARP_FPDU",       "ANYWARP_EXT",      "ANYWARP_SPIN_US",
+        "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES",  "ANYWARP_STATS",
+        "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",   "ANYWARP_SILENCE_S",
+        "ANYWARP_LIKE",       "ANYWARP_TLS",        "ANYWARP_TLS_CERT", "ANYWARP_TLS_KEY",
+        "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_adapter),

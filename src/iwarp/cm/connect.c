@@ -146,10 +146,13 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     struct iw_qp *qp = iw_cm_param_qp(param, "rdma_connect");
     if (!qp || !addr_len(dst))
         return -EINVAL;
+    int r = iw_cm_tls_may("rdma_connect");
+    if (r)
+        return r;
     struct mpa_nego *nego = calloc(1, sizeof(*nego));
     if (!nego)
         return -ENOMEM;
-    int r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
+    r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
     if (r == -EINVAL)
         iw_refuse("rdma_connect", QP_TAKEN);
     if (!r && iw_cm_step(cm, IW_CM_EV_CONNECT).kind != IW_CM_STEP) {
@@ -220,11 +223,10 @@ void iw_cm_send_request(struct iw_cm *cm)
     sys_getsockopt(cm->fd, SOL_SOCKET, SO_ERROR, &error, &len);
     if (!error) {
         iw_cm_socket_connected(cm->fd);
-        iwc_stream_tcp_init(&cm->tcp, cm->fd);
-        iw_chaos_attach(&cm->tcp.base);
-        iw_pcap_attach(&cm->tcp.base, cm->fd, true);
         cm->same_host = iw_cm_same_host(cm->fd);
         error = chaos();
+        if (!error)
+            error = -iw_cm_tls_connect(cm);
         if (!error)
             error = -request(cm);
     }
@@ -248,7 +250,7 @@ void iw_cm_revision_1(struct iw_cm *cm)
     cm->retried = true;
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
-    iw_pcap_detach(&cm->tcp.base, true);
+    iw_pcap_detach(cm->stream, true);
     iw_cm_connect_again(cm);
 }
 
@@ -268,7 +270,7 @@ static void send_terminate(struct iw_cm *cm)
     iwc_tx_init(&tx, crc, cm->nego->peer.flags & MPA_FLAG_M, FPDU_MULPDU_MIN);
     iwc_batch_init(b, IWC_BATCH_LIMIT);
     iwc_tx_cut(&tx, b, &m);
-    iwc_tx_send(&tx, b, &cm->tcp.base);
+    iwc_tx_send(&tx, b, cm->stream);
     iw_pool_put(IW_POOL_BATCH, b);
 }
 
@@ -307,7 +309,7 @@ static enum iw_cm_ev reply(const struct iw_cm *cm)
     if (n->state == MPA_NEGO_AGREED)
         return IW_CM_EV_REPLY;
     bool dumb = n->state == MPA_NEGO_FAILED && n->error == IW_ERR_LLP_CLOSED && !mpa_nego_heard(n);
-    return dumb && !cm->retried ? IW_CM_EV_DUMB : IW_CM_EV_FAILED;
+    return dumb && !cm->retried && !cm->tls ? IW_CM_EV_DUMB : IW_CM_EV_FAILED;
 }
 
 void iw_cm_read_reply(struct iw_cm *cm)
@@ -320,7 +322,7 @@ void iw_cm_read_reply(struct iw_cm *cm)
         lock_put(&cm->lock);
         return;
     }
-    ssize_t r = cm->tcp.base.ops->recv(&cm->tcp.base, buf, sizeof(buf));
+    ssize_t r = cm->stream->ops->recv(cm->stream, buf, sizeof(buf));
     if (r > 0)
         used = mpa_nego_input(n, buf, (size_t)r);
     else if (r != -EAGAIN)
@@ -332,8 +334,10 @@ void iw_cm_read_reply(struct iw_cm *cm)
     enum iw_cm_ev ev = reply(cm);
     struct iw_cm_row row = iw_cm_take_locked(cm, ev);
     lock_put(&cm->lock);
-    if (ev == IW_CM_EV_FAILED)
+    if (ev == IW_CM_EV_FAILED) {
+        iw_cm_tls_log(cm, "connection attempt failed");
         cm->status = failed_status(cm);
+    }
     iw_cm_carry_out(cm, row);
     if (ev == IW_CM_EV_REPLY)
         link_up(cm, buf + used, (size_t)r - used);

@@ -42,6 +42,7 @@ struct iw_cm *iw_cm_new(void)
     list_init(&cm->endable);
     list_init(&cm->child_link);
     cm->fd = -1;
+    cm->stream = &cm->tcp.base;
     return cm;
 }
 
@@ -54,6 +55,7 @@ void iw_cm_put(struct iw_cm *cm)
 {
     if (atomic_fetch_sub(&cm->refs, 1) != 1)
         return;
+    iwc_stream_tls_free(cm->tls);
     free(cm->nego);
     pthread_cond_destroy(&cm->idle);
     lock_fini(&cm->lock);
@@ -183,7 +185,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     struct iw_qp *qp = cm->reserved;
     struct sockaddr_storage local, peer;
     struct iw_link l = {
-        .stream = &cm->tcp.base,
+        .stream = cm->stream,
         .source = &cm->source,
         .agreed = &n->result,
         .local = (struct sockaddr *)&local,
@@ -332,7 +334,7 @@ void iw_cm_release(struct iw_cm *cm)
     bool linked = iw_cm_unlink(cm), reset;
     lock_get(&cm->lock);
     reset = cm->end.reset;
-    iw_pcap_detach(&cm->tcp.base, reset);
+    iw_pcap_detach(cm->stream, reset);
     iw_chaos_detach(&cm->tcp.base);
     bool watched = cm->watched;
     cm->watched = false;

@@ -2,9 +2,9 @@
 /*
  * CM endpoints inside the RNIC: table.h their life as a table, endpoint.c its steps and the linked
  * QP, end.c the end of connections, event.c what the handler hears, listen.c the passive side,
- * connect.c the active side, socket.c the TCP socket, tcp.c what TCP knows of the peer, host.c news
- * of the host's addresses, all.c what happens to all of them at fork() and exit(). The public face
- * is port.h.
+ * connect.c the active side, socket.c the TCP socket, tcp.c what TCP knows of the peer, tls.c who
+ * may be it, host.c news of the host's addresses, all.c what happens to all of them at fork() and
+ * exit(). The public face is port.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project, but for
@@ -21,6 +21,7 @@
 #include "common/lock.h"
 #include "conn/nego.h"
 #include "conn/stream_tcp.h"
+#include "conn/stream_tls.h"
 #include "engine/source.h"
 #include "engine/timer.h"
 
@@ -80,6 +81,9 @@ struct iw_cm {
 
     int fd;                    /* -1: none */
     struct iwc_stream_tcp tcp; /* owns fd once connected */
+    struct iwc_stream *tls;    /* over it, or NULL */
+    struct iwc_stream *stream; /* the upper one of both */
+    bool sorted;               /* a child: its first byte has told whether it speaks TLS */
     struct iw_source source;
     struct iw_timer timer;
     atomic_uint awaits;    /* those of the QP when the timer was set */
@@ -265,6 +269,20 @@ bool iw_cm_same_host(int fd);
 int iw_cm_send_frame(struct iw_cm *cm);
 /** Sends FIN, unless the socket is closed. */
 void iw_cm_shutdown(struct iw_cm *cm);
+/* ---- tls.c ---- */
+
+/** Whether the policy, and the keys that it needs, let connections be made. @return 0 or -EACCES */
+int iw_cm_tls_may(const char *call);
+/** Puts the stream of an active endpoint on its socket. @return 0 or a negative errno */
+int iw_cm_tls_connect(struct iw_cm *cm);
+/**
+ * Puts the stream of a child on its socket, when its first byte tells what it speaks.
+ * @return 0, -EAGAIN as there is none yet, -EACCES if that is not wanted, or another negative errno
+ */
+int iw_cm_tls_accept_locked(struct iw_cm *cm);
+/** Says why the handshake failed, if it did. */
+void iw_cm_tls_log(struct iw_cm *cm, const char *what);
+
 /** Whether CRC is to be asked for. */
 bool iw_cm_wants_crc(const struct iw_cm *cm);
 

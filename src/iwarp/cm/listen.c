@@ -33,13 +33,16 @@ static struct lock in_order = LOCK(LOCK_IN_ORDER);
 
 int iw_cm_listen(struct iw_cm *cm, int backlog)
 {
+    int r = iw_cm_tls_may("rdma_listen");
+    if (r)
+        return r;
     if (backlog <= 0)
         backlog = BACKLOG_DEFAULT;
     if (iw_cm_step(cm, IW_CM_EV_LISTEN).kind != IW_CM_STEP)
         return -EINVAL;
     cm->backlog = backlog;
     iw_cm_socket_connected(cm->fd); /* what it accepts inherits it */
-    int r = (int)sys_listen(cm->fd, backlog);
+    r = (int)sys_listen(cm->fd, backlog);
     if (!r)
         r = iw_cm_watch(cm, EPOLLIN);
     if (r)
@@ -188,7 +191,6 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
     cm->tos_set = listener->tos_set;
     iwc_stream_tcp_init(&cm->tcp, cm->fd);
     iw_chaos_attach(&cm->tcp.base);
-    iw_pcap_attach(&cm->tcp.base, cm->fd, false);
     cm->same_host = iw_cm_same_host(cm->fd);
     struct mpa_conf conf = {
         .crc = iw_cm_wants_crc(cm),
@@ -311,7 +313,9 @@ void iw_cm_read_request(struct iw_cm *cm)
         lock_put(&in_order);
         return;
     }
-    ssize_t r = cm->tcp.base.ops->recv(&cm->tcp.base, buf, sizeof(buf));
+    ssize_t r = iw_cm_tls_accept_locked(cm);
+    if (!r)
+        r = cm->stream->ops->recv(cm->stream, buf, sizeof(buf));
     if (r > 0)
         mpa_nego_input(n, buf, (size_t)r);
     else if (r != -EAGAIN)
@@ -334,6 +338,7 @@ void iw_cm_read_request(struct iw_cm *cm)
     } else if (state == MPA_NEGO_WAIT_DECISION) {
         iw_cm_destroy(cm); /* with a Reply, so that it does not try revision 1 */
     } else if (state == MPA_NEGO_FAILED) {
+        iw_cm_tls_log(cm, "connection dropped");
         if (r > 0)
             iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
         iw_cm_step(cm, IW_CM_EV_DROP);

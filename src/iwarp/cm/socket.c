@@ -217,7 +217,7 @@ bool iw_cm_same_host(int fd)
 
 bool iw_cm_wants_crc(const struct iw_cm *cm)
 {
-    enum iw_switch crc = iw_conf()->crc;
+    enum iw_switch crc = cm->tls ? IW_OFF : iw_conf()->crc; /* TLS finds what CRC would */
     return crc == IW_ON || (crc == IW_AUTO && !cm->same_host);
 }
 
@@ -226,7 +226,7 @@ int iw_cm_send_frame(struct iw_cm *cm)
     struct mpa_nego *n = cm->nego;
     struct iovec iov = {.iov_base = n->out, .iov_len = n->out_len};
     lock_get(&cm->lock);
-    ssize_t r = cm->fd < 0 ? -ECONNRESET : cm->tcp.base.ops->send(&cm->tcp.base, &iov, 1);
+    ssize_t r = cm->fd < 0 ? -ECONNRESET : cm->stream->ops->send(cm->stream, &iov, 1);
     lock_put(&cm->lock);
     bool whole = r == (ssize_t)n->out_len;
     n->out_len = 0;
@@ -237,6 +237,6 @@ void iw_cm_shutdown(struct iw_cm *cm)
 {
     lock_get(&cm->lock);
     if (cm->fd >= 0)
-        cm->tcp.base.ops->shutdown(&cm->tcp.base);
+        cm->stream->ops->shutdown(cm->stream);
     lock_put(&cm->lock);
 }

@@ -157,6 +157,37 @@ static bool parse_like(struct iw_conf *conf, const char *s)
     return a != NULL;
 }
 
+static bool parse_tls(struct iw_conf *conf, const char *s)
+{
+    if (!strcmp(s, "off"))
+        conf->tls = IW_TLS_OFF;
+    else if (!strcmp(s, "allow"))
+        conf->tls = IW_TLS_ALLOW;
+    else
+        conf->tls = IW_TLS_REQUIRE; /* who meant something else does not get less than he meant */
+    return !strcmp(s, "off") || !strcmp(s, "allow") || !strcmp(s, "require");
+}
+
+static bool parse_tls_cert(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->tls_cert, sizeof(conf->tls_cert));
+}
+
+static bool parse_tls_key(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->tls_key, sizeof(conf->tls_key));
+}
+
+static bool parse_tls_ca(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->tls_ca, sizeof(conf->tls_ca));
+}
+
+static bool parse_tls_psk(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->tls_psk, sizeof(conf->tls_psk));
+}
+
 static const struct iw_knob knobs[] = {
     {"ANYWARP_CRC", "choice", "auto, on, off", "auto",
      "CRC32c of each FPDU; auto is off between addresses of this host; a peer that asks always "
@@ -194,6 +225,18 @@ static const struct iw_knob knobs[] = {
      parse_pcap},
     {"ANYWARP_PCAP_MB", "number", "1 to 1000000", "64", "megabytes of such a file, then it ends",
      parse_pcap_mb},
+    {"ANYWARP_TLS", "choice", "off, allow, require", "off",
+     "TLS 1.3 under the connections; allow: listeners take both, connections are begun in the "
+     "clear; require: nothing else in either direction",
+     parse_tls},
+    {"ANYWARP_TLS_CERT", "path", "a PEM file, at most 255 bytes", NULL,
+     "own certificate, with its chain", parse_tls_cert},
+    {"ANYWARP_TLS_KEY", "path", "a PEM file, at most 255 bytes", NULL,
+     "its private key, which nobody else may read", parse_tls_key},
+    {"ANYWARP_TLS_CA", "path", "a PEM file, at most 255 bytes", NULL,
+     "whose certificates peers must have", parse_tls_ca},
+    {"ANYWARP_TLS_PSK", "path", "a file, at most 255 bytes", NULL,
+     "a pre-shared key, in a line NAME:HEX that nobody else may read", parse_tls_psk},
     {"ANYWARP_FAULTS", "choice", "on, off", "on",
      "whether registered memory that is not mapped any more costs the connection that uses it, by "
      "a "
@@ -228,8 +271,8 @@ static void read_environment(void)
         if (k->parse && k->initial)
             k->parse(&conf, k->initial);
         if (k->parse && value && *value && !k->parse(&conf, value))
-            iw_log(IW_LOG_ASKED, "%s=%s is not understood (%s): ignored", k->name, value,
-                   k->values);
+            iw_log(IW_LOG_ASKED, "%s=%s is not understood (%s): %s", k->name, value, k->values,
+                   k->parse == parse_tls ? "taken as require" : "ignored");
     }
 }
 
@@ -244,6 +287,11 @@ const struct iw_knob *iw_knobs(size_t *n)
 {
     *n = N_KNOBS;
     return knobs;
+}
+
+const char *iw_knob_otherwise(const struct iw_knob *knob)
+{
+    return knob->parse == parse_tls ? "require" : knob->initial;
 }
 
 bool iw_knob_legal(const struct iw_knob *knob, const char *value)

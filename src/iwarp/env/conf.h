@@ -9,6 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum iw_tls {
+    IW_TLS_OFF,
+    IW_TLS_ALLOW, /* listeners take both, connections are begun in the clear */
+    IW_TLS_REQUIRE,
+};
+
 enum iw_switch { IW_AUTO, IW_ON, IW_OFF };
 
 struct iw_conf {
@@ -26,7 +32,12 @@ struct iw_conf {
     unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
     bool faults;         /* ANYWARP_FAULTS: survive those of registered memory, on by default */
     char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
-    char chaos[768];     /* ANYWARP_CHAOS: which faults happen; empty: none. faults/plan.h */
+    enum iw_tls tls;     /* ANYWARP_TLS: off */
+    char tls_cert[256];  /* ANYWARP_TLS_CERT, _KEY, _CA, _PSK: files; empty: none */
+    char tls_key[256];
+    char tls_ca[256];
+    char tls_psk[256];
+    char chaos[768]; /* ANYWARP_CHAOS: which faults happen; empty: none. faults/plan.h */
     const struct iw_adapter *like; /* ANYWARP_LIKE: refuse what this one would; NULL: nothing */
 };
 
@@ -37,7 +48,8 @@ struct iw_knob {
     const char *values;
     const char *initial; /* the default; NULL: none */
     const char *meaning;
-    /* Stores a legal value, else says false and changes nothing; NULL: whoever reads it judges. */
+    /* Stores a legal value, else says false and changes nothing, but for ANYWARP_TLS, which is then
+     * require; NULL: whoever reads it judges. */
     bool (*parse)(struct iw_conf *conf, const char *value);
 };
 
@@ -46,6 +58,9 @@ const struct iw_conf *iw_conf(void);
 
 /** The table of all @p n variables that the libraries read. */
 const struct iw_knob *iw_knobs(size_t *n);
+
+/** What is in force instead of a value that would not be understood; NULL: nothing. */
+const char *iw_knob_otherwise(const struct iw_knob *knob);
 
 /** Whether a value of the environment would be understood; an empty one is as good as none. */
 bool iw_knob_legal(const struct iw_knob *knob, const char *value);

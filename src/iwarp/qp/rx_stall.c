@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/rx_stall.h"
 
+#include "conn/stream_tls.h"
+
 #include "qp/end.h"
 
 #include <errno.h>
@@ -51,7 +53,7 @@ bool iw_stall_due(struct iw_qp *qp)
 /** Room behind the last byte. @return NULL at a bound, or if there is no memory */
 static struct iw_stall_block *room(struct iw_stall *s)
 {
-    if (s->tail && s->tail->to < BLOCK_BYTES)
+    if (s->tail && s->tail->to <= BLOCK_BYTES - IWC_TLS_ROOM) /* a whole record fits */
         return s->tail;
     if (s->blocks == BOUND / BLOCK_BYTES)
         return NULL;

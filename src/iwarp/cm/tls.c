@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which connections are TLS, as the policy says, and why one is not made. */
+#include "cm/endpoint.h"
+
+#include "common/sys.h"
+#include "env/conf.h"
+#include "env/guard.h"
+#include "env/log.h"
+#include "env/tls.h"
+#include "faults/stream.h"
+#include "observe/pcap.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct copy {
+    uint8_t *to;
+    size_t len;
+    const struct iovec *iov;
+};
+
+static void copy(void *arg)
+{
+    const struct copy *c = arg;
+    const struct iovec *v = c->iov;
+    size_t part;
+    for (size_t at = 0; at < c->len; at += part, v++) {
+        part = v->iov_len < c->len - at ? v->iov_len : c->len - at;
+        memcpy(c->to + at, v->iov_base, part);
+    }
+}
+
+static bool gather(uint8_t *to, size_t len, const struct iovec *iov, unsigned n)
+{
+    struct copy c = {.to = to, .len = len, .iov = iov};
+    return !iw_guarded(copy, &c, iov, n);
+}
+
+int iw_cm_tls_may(const char *call)
+{
+    const char *why;
+    if (iw_conf()->tls == IW_TLS_OFF || iw_tls_context(&why))
+        return 0;
+    iw_log(IW_LOG_ASKED, "%s: ANYWARP_TLS: %s", call, why);
+    return -EACCES;
+}
+
+/** @return 0 or a negative errno */
+static int put_tls(struct iw_cm *cm, bool client)
+{
+    const char *why;
+    struct ssl_ctx_st *ctx = iw_tls_context(&why);
+    cm->tls = ctx ? iwc_stream_tls_create(ctx, &cm->tcp.base, client, gather) : NULL;
+    if (!cm->tls)
+        return -ENOMEM;
+    cm->stream = cm->tls;
+    return 0;
+}
+
+int iw_cm_tls_connect(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    iwc_stream_tls_free(cm->tls); /* of an attempt before */
+    cm->tls = NULL;
+    iwc_stream_tcp_init(&cm->tcp, cm->fd);
+    iw_chaos_attach(&cm->tcp.base);
+    cm->stream = &cm->tcp.base;
+    int r = iw_conf()->tls == IW_TLS_REQUIRE ? put_tls(cm, true) : 0;
+    if (!r)
+        iw_pcap_attach(cm->stream, cm->fd, true);
+    lock_put(&cm->lock);
+    return r;
+}
+
+int iw_cm_tls_accept_locked(struct iw_cm *cm)
+{
+    uint8_t first;
+    int r = 0;
+    enum iw_tls policy = iw_conf()->tls;
+    assert_held(&cm->lock);
+    if (cm->sorted)
+        return 0;
+    if (policy != IW_TLS_OFF) {
+        long n = sys_recv(cm->fd, &first, 1, MSG_DONTWAIT | MSG_PEEK);
+        if (n < 0)
+            return n == -EINTR ? -EAGAIN : (int)n;
+        if (n == 1 && first == IWC_TLS_RECORD_TYPE) {
+            r = put_tls(cm, false);
+        } else if (n == 1 && policy == IW_TLS_REQUIRE) {
+            iw_log(IW_LOG_WARN,
+                   "connection dropped: ANYWARP_TLS=require: the peer spoke plain MPA");
+            return -EACCES;
+        }
+    }
+    cm->sorted = !r;
+    if (!r)
+        iw_pcap_attach(cm->stream, cm->fd, false);
+    if (!r && cm->tls)
+        cm->nego->conf.crc = iw_cm_wants_crc(cm);
+    return r;
+}
+
+void iw_cm_tls_log(struct iw_cm *cm, const char *what)
+{
+    const char *why = cm->tls ? iwc_stream_tls_why(cm->tls) : NULL;
+    if (why)
+        iw_log(IW_LOG_WARN, "%s: TLS: %s", what, why);
+}
