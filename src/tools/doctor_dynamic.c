@@ -5,7 +5,9 @@
 #include "tools/mention.h"
 #include "tools/tool.h"
 
+#include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,6 +244,37 @@ static bool check_loader(const char *path, const char *loader)
     return same;
 }
 
+/** What Debian calls the package of a library, as a rule: libpci.so.3 is in libpci3, libnl-3.so.200
+ * in libnl-3-200. @return false if @p soname has another form */
+static bool debian_package(const char *soname, char *package, size_t size)
+{
+    const char *so = strstr(soname, ".so.");
+    if (!so || so == soname)
+        return false;
+    bool digit = isdigit((unsigned char)so[-1]);
+    const char *version = so + strlen(".so.");
+    snprintf(package, size, "%.*s%s%s", (int)(so - soname), soname, digit ? "-" : "", version);
+    for (char *c = package; *c; c++)
+        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+    return true;
+}
+
+/** All of them at once: who installs one should not have to ask again. */
+static void say_missing(const struct patient *p, const char *name)
+{
+    char package[NAME_MAX], advice[4 * NAME_MAX];
+    if (strchr(name, '/'))
+        snprintf(advice, sizeof(advice), "put it there, or link the program anew");
+    else if (debian_package(name, package, sizeof(package)))
+        snprintf(advice, sizeof(advice),
+                 "install it: on Debian and Ubuntu as a rule package %s, elsewhere dnf install "
+                 "'%s()%s'; or add its folder to LD_LIBRARY_PATH",
+                 package, name, sizeof(void *) == 8 ? "(64bit)" : "");
+    else
+        snprintf(advice, sizeof(advice), "install it, or add its folder to LD_LIBRARY_PATH");
+    doctor_say(DOCTOR_FAIL, advice, "the loader does not find %s for %s", name, p->path);
+}
+
 void doctor_dynamic(const char *path, const struct elf *e)
 {
     struct patient p = {.path = path,
@@ -253,10 +286,10 @@ void doctor_dynamic(const char *path, const struct elf *e)
         snprintf(p.own[i].path, sizeof(p.own[i].path), "%s/%s", tool_libraries, p.own[i].name);
         read_dynamic(&p.own[i].dynamic, p.own[i].path);
     }
-    if (p.loaded.n == 0)
-        doctor_say(DOCTOR_FAIL,
-                   "install what is missing, or add its folder to LD_LIBRARY_PATH; if the program "
-                   "is damaged, install it again",
+    for (size_t i = 0; i < p.loaded.n_missing; i++)
+        say_missing(&p, p.loaded.missing[i]);
+    if (p.loaded.n == 0 && p.loaded.error)
+        doctor_say(DOCTOR_FAIL, "if the program is damaged, install it again",
                    "the loader does not take %s: %s", path, p.loaded.error);
     else
         check_objects(&p);

@@ -8,7 +8,15 @@
 extern const char tool_libraries_at[];
 extern const char tool_programs_at[];
 
-/** Sets tool_libraries and tool_programs, or ends the process. */
+/** Sets tool_libraries and tool_programs, or ends the process: also if LD_LIBRARY_PATH cannot hold
+ * that folder. */
 void tool_find_folders(void);
+
+/**
+ * Ends the process if a list of paths for the loader cannot hold @p path. There is no quoting.
+ * @param separators  what ends a path there
+ * @param names       those, in words
+ */
+void tool_check_folder(const char *path, const char *separators, const char *names);
 
 #endif

@@ -29,7 +29,17 @@ static void add(struct loader_list *l, char *name, char *path)
     l->libraries[l->n++] = (struct loaded){name, path};
 }
 
-/* "\tNAME => PATH (0xADDRESS)", "\tPATH (0xADDRESS)"; without a tab, a complaint. */
+static void add_missing(struct loader_list *l, char *name)
+{
+    char **more = reallocarray(l->missing, l->n_missing + 1, sizeof(*more));
+    if (!more)
+        tool_die(TOOL_FAILED, "out of memory");
+    l->missing = more;
+    l->missing[l->n_missing++] = name;
+}
+
+/* "\tNAME => PATH (0xADDRESS)", "\tPATH (0xADDRESS)", "\tNAME => not found"; without a tab, a
+ * complaint. */
 static void read_line(struct loader_list *l, char *line)
 {
     static const char arrow[] = " => ";
@@ -39,6 +49,8 @@ static void read_line(struct loader_list *l, char *line)
     if (*line != '\t') {
         if (!l->error && *line)
             l->error = copy(line, strlen(line));
+    } else if (middle && !strcmp(path, "not found")) {
+        add_missing(l, copy(name, (size_t)(middle - name)));
     } else if (end && *path == '/') {
         add(l, copy(name, (size_t)((middle ? middle : end) - name)),
             copy(path, (size_t)(end - path)));
@@ -50,8 +62,9 @@ static _Noreturn void become_loader(int out, const char *loader, const char *pro
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     tool_set_environment();
+    setenv("LD_TRACE_LOADED_OBJECTS", "1", 1); /* --list ends at the first that is missing */
     alarm(SECONDS_MAX);
-    execl(loader, loader, "--list", program, (char *)NULL);
+    execl(loader, loader, program, (char *)NULL);
     _exit(TOOL_NOT_FOUND);
 }
 
@@ -82,7 +95,7 @@ void loader_list_init(struct loader_list *l, const char *loader, const char *pro
     close(ends[1]);
     read_answer(l, ends[0]);
     waitpid(child, &status, 0);
-    if (l->n == 0 && !l->error)
+    if (l->n == 0 && l->n_missing == 0 && !l->error)
         l->error = copy("it ended without a word", strlen("it ended without a word"));
 }
 
@@ -93,5 +106,8 @@ void loader_list_fini(struct loader_list *l)
         free(l->libraries[i].path);
     }
     free(l->libraries);
+    for (size_t i = 0; i < l->n_missing; i++)
+        free(l->missing[i]);
+    free(l->missing);
     free(l->error);
 }

@@ -13,6 +13,8 @@ struct loaded {
 struct loader_list {
     struct loaded *libraries; /* those that have a file */
     size_t n;
+    char **missing; /* names of those that it does not find */
+    size_t n_missing;
     char *error; /* what the loader says against the program, or NULL */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/elf.h"
+#include "tools/folders.h"
 #include "tools/like.h"
 #include "tools/program.h"
 #include "tools/tool.h"
@@ -82,6 +83,7 @@ static void set_system_libraries(void)
     snprintf(path, sizeof(path), "%s/libanywarp-uverbs-preload.so", tool_libraries);
     if (access(path, F_OK) != 0)
         tool_die(TOOL_FAILED, "%s is missing: is anywarp installed?", path);
+    tool_check_folder(path, ": ", "blanks and ':'");
     extend("LD_PRELOAD", path, true);
     if (*tool_preload) {
         setenv("ASAN_OPTIONS", "detect_leaks=0", 0);

@@ -17,6 +17,8 @@ for header in infiniband/verbs.h rdma/rdma_cma.h; do
 done
 
 for source in "$SRCDIR"/tests/api/*.c "$SRCDIR"/examples/*.c; do
+    # What stock headers, or those of older releases, have not.
+    ! grep -qE '#include <anywarp/|\<repoll_' "$source" || continue
     # Our folders stay out: what is found is found as a user's compiler finds it.
     if ! $cc $flags -I"$SRCDIR/tests" -I"$SRCDIR/tests/api" "$source"; then
         echo "FAILED: ${source##*/}"

@@ -111,8 +111,28 @@ printf 'int call(void);\nint main(void) { return call(); }\n' >"$dir/main.c"
 build indirect -L"$dir/lib" -lcall -Wl,--allow-shlib-undefined,-rpath-link,"$dir/lib"
 expect 1 "FAIL $dir/lib/libcall.so wants version IBVERBS_1.99" \
     env LD_LIBRARY_PATH="$dir/lib" "$ANYWARP" doctor "$dir/indirect"
-expect 1 'the loader does not take .*: libcall.so: cannot open .* -> install' \
+expect 1 "the loader does not find libcall.so for $dir/indirect -> install it, or add its folder" \
     "$ANYWARP" doctor "$dir/indirect"
+
+# All libraries that are missing, not only the first, and those that what is found asks for.
+echo 'int one(void) { return 1; }' >"$dir/one.c"
+for soname in libalpha.so.3 libbeta-2.so.200 libGamma.so.1; do
+    "$cc" -shared -fPIC -Wl,-soname,$soname -o "$dir/lib/$soname" "$dir/one.c"
+done
+mkdir "$dir/found"
+"$cc" -shared -fPIC -Wl,-soname,libfound.so.1 -o "$dir/found/libfound.so.1" "$dir/one.c" \
+    -Wl,--no-as-needed "$dir/lib/libGamma.so.1"
+printf 'int main(void) { return 0; }\n' >"$dir/main.c"
+build lacks -Wl,--no-as-needed -L"$dir/lib" -l:libalpha.so.3 -l:libbeta-2.so.200 \
+    "$dir/found/libfound.so.1" "$libraries/libibverbs.so" \
+    -Wl,--allow-shlib-undefined,-rpath-link,"$dir/lib:$libraries",--enable-new-dtags,-rpath,"$dir/found"
+for missing in 'libalpha.so.3 .*-> .*package libalpha3,.*libalpha.so.3..\(64bit\)' \
+    'libbeta-2.so.200 .*-> .*package libbeta-2-200,' 'libGamma.so.1 .*-> .*package libgamma1,'; do
+    expect 1 "FAIL the loader does not find $missing" "$ANYWARP" doctor "$dir/lacks"
+done
+expect 1 "ok $dir/lacks loads anywarp's libibverbs.so.1" "$ANYWARP" doctor "$dir/lacks"
+expect 0 "ok $dir/lacks loads anywarp's libibverbs.so.1" \
+    env LD_LIBRARY_PATH="$dir/lib" "$ANYWARP" doctor "$dir/lacks"
 printf 'int newer(void);\nint main(void) { return newer(); }\n' >"$dir/main.c"
 build rpath -L"$dir/lib" -l:libibverbs.so.1 -Wl,--disable-new-dtags,-rpath,"$dir/lib"
 expect 1 "FAIL libibverbs.so.1 is loaded from $dir/lib/libibverbs.so.1: RPATH .* wins over" \

@@ -340,7 +340,7 @@ static const struct row {
     {"sink deregistered", sink_deregistered, PEER_TERM(0, 0, 0x00), ACCESS,
      .line =
          "RDMA Read, wr_id 0x1: receive buffer *: entry 1 of 1, local sink of 32 bytes at 0x*, key "
-         "0x*: no such key",
+         "0x*: no such key any more: it was deregistered lately",
      .reading = true, .status = IBV_WC_LOC_PROT_ERR},
     {"reset", reset, PEER_NO_TERM, 0,
      .line = "TCP connection lost: ECONNRESET, Connection reset by peer"},

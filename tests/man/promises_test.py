@@ -11,6 +11,9 @@ from page import SRCDIR, pages
 COMPLETE = {
     "anywarp": ["FEATURES", "LIMITS", "DIFFERENCES FROM ADAPTERS", "DIFFERENCES FROM SOFT-IWARP",
                 "ENVIRONMENT", "DIAGNOSTICS"],
+    "anywarp-aix": ["DESCRIPTION", "WHAT STAYS DIFFERENT"],
+    "anywarp-examples": ["DESCRIPTION", "EXIT STATUS"],
+    "anywarp-interop": ["DESCRIPTION"],
     "anywarp-security": ["DESCRIPTION"],
 }
 failures = 0
