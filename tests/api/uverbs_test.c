@@ -208,32 +208,34 @@ static void objects_by_commands(void **state)
     modify.port_num = 1;
     assert_int_equal(command(fd, IB_USER_VERBS_CMD_MODIFY_QP, (uint32_t *)&modify, 112, NULL, 0),
                      0);
-    struct {
-        struct ib_uverbs_post_recv post;
-        struct ib_uverbs_recv_wr wr;
-        struct ib_uverbs_sge sge;
-    } recv = {
-        .post = {.qp_handle = qp.qp_handle, .wr_count = 1, .sge_count = 1, .wqe_size = 16},
-        .wr = {.wr_id = 77, .num_sge = 1},
-        .sge = {.addr = (uintptr_t)memory, .length = sizeof memory, .lkey = mr.lkey},
-    };
+    /* Each ends with an array without a length, so none is a member: what stands there is its. */
+    uint64_t recv[(sizeof(struct ib_uverbs_post_recv) + sizeof(struct ib_uverbs_recv_wr) +
+                   sizeof(struct ib_uverbs_sge)) /
+                  8];
+    struct ib_uverbs_post_recv *post = (void *)recv;
+    struct ib_uverbs_recv_wr *wr = (void *)(post + 1);
+    *post = (struct ib_uverbs_post_recv){
+        .qp_handle = qp.qp_handle, .wr_count = 1, .sge_count = 1, .wqe_size = 16};
+    *wr = (struct ib_uverbs_recv_wr){.wr_id = 77, .num_sge = 1};
+    *(struct ib_uverbs_sge *)(wr + 1) =
+        (struct ib_uverbs_sge){.addr = (uintptr_t)memory, .length = sizeof memory, .lkey = mr.lkey};
     uint32_t bad = 9;
     const uint32_t lies[][3] = {/* wr_count, sge_count, wqe_size */
                                 {2, 1, 16},          {1, 2, 16},        {1, 0, 16},
                                 {1, 1, 15},          {1, 1, 32},        {UINT32_MAX, 1, 16},
                                 {1, UINT32_MAX, 16}, {1, 1, UINT32_MAX}};
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
-        recv.post.wr_count = lies[i][0];
-        recv.post.sge_count = lies[i][1];
-        recv.post.wqe_size = lies[i][2];
+        post->wr_count = lies[i][0];
+        post->sge_count = lies[i][1];
+        post->wqe_size = lies[i][2];
         assert_int_equal(
-            command(fd, IB_USER_VERBS_CMD_POST_RECV, (uint32_t *)&recv, sizeof recv, &bad, 4),
+            command(fd, IB_USER_VERBS_CMD_POST_RECV, (uint32_t *)recv, sizeof recv, &bad, 4),
             EINVAL);
     }
-    recv.post.wr_count = recv.post.sge_count = 1;
-    recv.post.wqe_size = 16;
+    post->wr_count = post->sge_count = 1;
+    post->wqe_size = 16;
     assert_int_equal(
-        command(fd, IB_USER_VERBS_CMD_POST_RECV, (uint32_t *)&recv, sizeof recv, &bad, 4), 0);
+        command(fd, IB_USER_VERBS_CMD_POST_RECV, (uint32_t *)recv, sizeof recv, &bad, 4), 0);
     assert_int_equal(bad, 0);
     modify.attr_mask = IBV_QP_STATE;
     modify.qp_state = IBV_QPS_ERR;
@@ -247,17 +249,16 @@ static void objects_by_commands(void **state)
     assert_int_equal(errno, EINVAL);
     assert_int_equal(anywarp_uverbs_read(channel, &event, 8), 8);
     assert_true(event == 0x1122334455667788);
-    struct {
-        struct ib_uverbs_poll_cq_resp head;
-        struct ib_uverbs_wc wc[2];
-    } polled;
+    uint64_t polled[(sizeof(struct ib_uverbs_poll_cq_resp) + 2 * sizeof(struct ib_uverbs_wc)) / 8];
+    const struct ib_uverbs_poll_cq_resp *head = (void *)polled;
+    const struct ib_uverbs_wc *wc = (const void *)(head + 1);
     uint32_t poll_cq[4] = {0, 0, cq[0], 2};
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, &polled, 56), ENOSPC);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, &polled, 104), 0);
-    assert_int_equal(polled.head.count, 1);
-    assert_int_equal(polled.wc[0].wr_id, 77);
-    assert_int_equal(polled.wc[0].status, IBV_WC_WR_FLUSH_ERR);
-    assert_int_equal(polled.wc[0].qp_num, qp.qpn);
+    assert_int_equal(command(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, polled, 56), ENOSPC);
+    assert_int_equal(command(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, polled, 104), 0);
+    assert_int_equal(head->count, 1);
+    assert_int_equal(wc[0].wr_id, 77);
+    assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(wc[0].qp_num, qp.qpn);
 
     uint32_t destroy_qp[4] = {0, 0, qp.qp_handle, 0};
     assert_int_equal(command(fd, IB_USER_VERBS_CMD_DESTROY_QP, destroy_qp, 16, resp, 4), 0);

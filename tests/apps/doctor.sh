@@ -232,6 +232,12 @@ expect 0 "ok $dir/cut loads anywarp's libibverbs" "$ANYWARP" doctor "$dir/cut"
 cp "$dir/linked" "$dir/foreign"
 printf '\1' | dd of="$dir/foreign" bs=1 seek=18 conv=notrunc status=none
 expect 1 "FAIL $dir/foreign is a program for another machine" "$ANYWARP" doctor "$dir/foreign"
+expect 126 'foreign: is for another machine: it cannot load' "$ANYWARP" run "$dir/foreign"
+cp "$dir/linked" "$dir/words" # of the other size
+[ "$(getconf LONG_BIT)" = 64 ] && class='\1' || class='\2'
+printf "$class" | dd of="$dir/words" bs=1 seek=4 conv=notrunc status=none
+expect 1 "FAIL $dir/words is a program for another machine" "$ANYWARP" doctor "$dir/words"
+expect 126 'words: is for another machine: it cannot load' "$ANYWARP" run "$dir/words"
 # The dynamic section, overwritten: its place is in the table that readelf prints.
 offset=$(readelf -lW "$dir/linked" | awk '$1 == "DYNAMIC" { print $2 }')
 cp "$dir/linked" "$dir/damaged"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What pages of section 7 promise is held by tests, which comments of theirs name: "test:
-FOLDER/FILE:CASE ...", of a program with cases each by its name, or "no test: REASON". Those that are
-named exist and run; in the pages that are complete each paragraph names one."""
+"""What pages of section 7 and the limits in README promise is held by tests, which comments of theirs
+name: "test: FOLDER/FILE:CASE ...", of a program with cases each by its name, or "no test: REASON".
+Those that are named exist and run; in the pages that are complete each paragraph names one."""
 import re
 import sys
 
@@ -39,18 +39,18 @@ def cases(source):
     return re.findall(r"\((\w+)", "".join(listed))
 
 
-def check_name(page, name, makefile):
+def check_name(file, name, makefile):
     path, _, case = name.partition(":")
     source = read(f"tests/{path}")
     program = re.sub(r"\.c$", "", f"tests/{path}")
     if source is None or not re.search(rf"{re.escape(program)}\s", makefile):
-        fail(f"{page.file} names {path}, which is no test")
+        fail(f"{file} names {path}, which is no test")
         return
     known = cases(source)
     if known and case not in known:
-        fail(f"{page.file} names {name}: {path} has no such case")
+        fail(f"{file} names {name}: {path} has no such case")
     if case and not known:
-        fail(f"{page.file} names {name}: {path} has no cases")
+        fail(f"{file} names {name}: {path} has no cases")
 
 
 def paragraphs(lines):
@@ -76,13 +76,23 @@ for p in seven:
             if comment and not comment.group(1):
                 for n in comment.group(2).split():
                     named += 1
-                    check_name(p, n, makefile_text)
+                    check_name(p.file, n, makefile_text)
             elif line.startswith('.\\"') and not comment:
                 fail(f"{p.file}: neither a test nor why there is none: {line}")
         if title in COMPLETE.get(p.name, []):
             for paragraph in paragraphs(lines):
                 if not any(line.startswith('.\\"') for line in paragraph):
                     fail(f"{p.file}: {title}: nothing holds: {' '.join(paragraph)[:60]}...")
+
+limits = read("README.md").split("\n## Limits\n\n")[1].split("\n\n## ")[0]
+for item in re.split(r"\n(?=- )", limits):
+    comment = re.search(r"<!-- (no )?test: (.+?) -->$", item, flags=re.S)
+    if not comment:
+        fail(f"README.md: nothing holds: {item[:60]}...")
+    elif not comment.group(1):
+        for n in comment.group(2).split():
+            named += 1
+            check_name("README.md", n, makefile_text)
 
 for n, titles in COMPLETE.items():
     there = [t for p in seven if p.name == n for t in p.sections]
