@@ -115,6 +115,12 @@ static void print_qp(FILE *f, const struct stats_qp *q)
                 q->flags & STATS_CRC ? "on" : "off", q->flags & STATS_MARKERS ? "on" : "off",
                 q->ird, q->ord, q->flags & STATS_ANYWARP ? "yes" : "no");
     fprintf(f, " send_cq %" PRIu32 " recv_cq %" PRIu32, q->send_cq, q->recv_cq);
+    if (q->sq.size)
+        fprintf(f, " sq %" PRIu32 "/%" PRIu32, q->sq.used, q->sq.size);
+    if (q->rq.size)
+        fprintf(f, " rq %" PRIu32 "/%" PRIu32, q->rq.used, q->rq.size);
+    if (q->rq.held)
+        fprintf(f, " held %" PRIu32 " (%" PRIu32 " bytes)", q->rq.held, q->rq.held_bytes);
     if (q->binds)
         fprintf(f, " iwRdmaBnd %" PRIu32, q->binds);
     fputc('\n', f);
@@ -194,7 +200,10 @@ static void json_qp(FILE *f, const struct stats_qp *q)
     fprintf(f, "\"send_cq\": %" PRIu32 ", \"recv_cq\": %" PRIu32 ", \"cause\": ", q->send_cq,
             q->recv_cq);
     json_string(f, q->error ? iw_err_info(q->error)->text : NULL);
-    fputs(", ", f);
+    fprintf(f,
+            ", \"sq\": %" PRIu32 ", \"sq_size\": %" PRIu32 ", \"rq\": %" PRIu32
+            ", \"rq_size\": %" PRIu32 ", \"held\": %" PRIu32 ", \"held_bytes\": %" PRIu32 ", ",
+            q->sq.used, q->sq.size, q->rq.used, q->rq.size, q->rq.held, q->rq.held_bytes);
     json_counters(f, &q->in, &q->out, q->binds);
     fputc('}', f);
 }

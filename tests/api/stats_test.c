@@ -14,12 +14,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define TEXT_MAX (1 << 20)
 #define MANY     600
+#define WORDS_S  20
 
 static char text[TEXT_MAX];
 
@@ -177,6 +179,37 @@ static int end_of(pid_t pid)
     assert_int_equal(read(to_parent[0], &c, 1), 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return status;
+}
+
+/** Waits until the lines of the QP have @p words, as the process says of itself. */
+static void expect_words(const struct side *s, const char *words)
+{
+    time_t end = time(NULL) + WORDS_S;
+    do {
+        assert_int_equal(stat_of(getpid()), 0);
+    } while (!strstr(qp_lines(s), words) && time(NULL) < end);
+    const char *at = strstr(qp_lines(s), words);
+    if (!at)
+        fail_msg("not \"%s\" in: %s", words, qp_lines(s));
+}
+
+/** What is posted, and what waits for a receive. */
+static void occupancy(void **state)
+{
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){.send_wr = 4, .recv_wr = 8});
+    expect_words(&p.a, " sq 0/4 rq 0/8\n");
+    side_recv(&p.a, 1, 0, 64);
+    side_recv(&p.a, 2, 64, 64);
+    expect_words(&p.a, " sq 0/4 rq 2/8\n");
+    assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, 1, 0, 64, 0, 0), 0);
+    good(&p.a);
+    expect_words(&p.b, " sq 0/4 rq 0/8 held 1 (64 bytes)");
+    side_recv(&p.b, 3, 0, 64);
+    good(&p.b);
+    expect_words(&p.b, " sq 0/4 rq 0/8\n");
+    pair_close(&p, 1);
 }
 
 static pid_t child_of(void (*body)(void))
@@ -358,6 +391,7 @@ int main(void)
         cmocka_unit_test(children_and_their_end),
 #endif
         cmocka_unit_test(large_and_small_files),
+        cmocka_unit_test(occupancy),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -55,6 +55,8 @@ static struct stats_qp connected(void)
         .ord = 8,
         .local_port = 7174,
         .peer_port = 40000,
+        .sq = {.size = 4, .used = 3},
+        .rq = {.size = 8, .used = 2, .held = 1, .held_bytes = 64},
         .send_cq = 1,
         .recv_cq = 2,
         .flags = STATS_LINKED | STATS_CRC | STATS_INITIATOR | STATS_P2P,
@@ -117,7 +119,8 @@ static void lines(void **state)
            "  cq 1 cqe 255 depth 2 completions 1\n"
            "  cq 2 cqe 16 depth 0 completions 0\n"
            "  qp 0x000011 state RTS local 192.0.2.1:7174 peer 192.0.2.2:40000 side active mpa 2 "
-           "crc on markers off ird 16 ord 8 anywarp no send_cq 1 recv_cq 2 iwRdmaBnd 4\n"
+           "crc on markers off ird 16 ord 8 anywarp no send_cq 1 recv_cq 2 "
+           "sq 3/4 rq 2/8 held 1 (64 bytes) iwRdmaBnd 4\n"
            "    in iwInFpdus 6\n"
            "    out iwOutRdmaWrites 5 iwOutRdmaWriteBytes 5000000000\n"
            "    cause received CRC does not match\n"
@@ -150,10 +153,12 @@ static void json(void **state)
         "\"peer\": \"192.0.2.2:40000\", \"active\": true, \"mpa\": 2, \"crc\": true, "
         "\"markers\": false, \"p2p\": true, \"ird\": 16, \"ord\": 8, \"anywarp\": false, "
         "\"send_cq\": 1, \"recv_cq\": 2, \"cause\": \"received CRC does not match\", "
+        "\"sq\": 3, \"sq_size\": 4, \"rq\": 2, \"rq_size\": 8, \"held\": 1, \"held_bytes\": 64, "
         "\"counters\": {\"iwOutRdmaWrites\": 5, "
         "\"iwOutRdmaWriteBytes\": 5000000000, \"iwInFpdus\": 6, \"iwRdmaBnd\": 4, \"iwRdmaInv\": 0}"
         "},\n"
         "    {\"qpn\": 18, \"state\": \"?\", \"send_cq\": 0, \"recv_cq\": 0, \"cause\": null, "
+        "\"sq\": 0, \"sq_size\": 0, \"rq\": 0, \"rq_size\": 0, \"held\": 0, \"held_bytes\": 0, "
         "\"counters\": {\"iwRdmaInv\": 0}"
         "}],\n"
         "  \"errors\": [{\"at\": \"1970-01-01T00:00:01Z\", \"qpn\": 17, "

@@ -3,9 +3,9 @@
  * The statistics of a process as they stand in its file; shared with the tool that reads them.
  *
  * Everything is in host byte order and naturally aligned. A row with a seq is rewritten as a whole
- * between two increments of it, so seq is odd meanwhile; state, error, binds, head, tail and the
- * counters change at any time, each by one store. A reader takes a row twice and believes it if
- * both copies have the same even seq and the same constant part (stats_same()).
+ * between two increments of it, so seq is odd meanwhile; state, error, binds, head, tail, the
+ * counters and the use of queues change at any time, each by one store. A reader takes a row twice
+ * and believes it if both copies have the same even seq and the same constant part (stats_same()).
  *
  * The file grows with the number of rows in use; what is behind its end is not there.
  */
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define STATS_MAGIC   "anywarp"
-#define STATS_VERSION 2
+#define STATS_VERSION 3
 
 #define STATS_ERRORS 32    /* the newest ones are kept */
 #define STATS_CQS    512   /* rows; what there are more of is not shown */
@@ -99,6 +99,15 @@ struct stats_qp {
     uint8_t error;               /* enum iw_err, the first cause; 0: none */
     uint32_t binds;              /* of windows */
     struct iwc_flow out, in;
+    struct {
+        uint32_t size, used; /* work requests that fit, and are posted and not complete */
+        uint32_t spare[14];
+    } sq;
+    struct {
+        uint32_t size, used;       /* receives, likewise; 0 with an SRQ */
+        uint32_t held, held_bytes; /* messages of the peer that wait for one, and their bytes */
+        uint32_t spare[12];
+    } rq;
 };
 
 struct stats_page {
@@ -112,7 +121,7 @@ struct stats_page {
 };
 
 _Static_assert(sizeof(struct stats_head) <= 4096, "the head has a page");
-_Static_assert(sizeof(struct stats_qp) == 256, "whole cache lines");
+_Static_assert(sizeof(struct stats_qp) == 384, "whole cache lines");
 _Static_assert(sizeof(struct stats_cq) == 64, "a cache line");
 _Static_assert(offsetof(struct stats_qp, out) == 64, "written by others than the rest");
 

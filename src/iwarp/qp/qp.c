@@ -282,6 +282,10 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     qp->stats = iw_stats_qp_take(qp->pub.qp_num, qp->send_cq ? qp->send_cq->stats : NULL,
                                  qp->recv_cq ? qp->recv_cq->stats : NULL);
     iw_stats_set(&qp->stats->state, IBV_QPS_INIT);
+    iw_stats_set(&qp->stats->sq.size, qp->cap.max_send_wr);
+    iw_stats_set(&qp->stats->rq.size, qp->cap.max_recv_wr);
+    if (!attr->srq)
+        qp->own_rq.used = &qp->stats->rq.used;
     iw_cqs_check(qp);
     attr->cap = qp->cap;
     return qp;

@@ -99,6 +99,7 @@ struct iw_rq {
     uint32_t limit;           /* SRQ: fewer receives than this raise its event, once; 0: disarmed */
     struct list waiting;      /* SRQ: struct iw_qp.rq_link, those with early messages */
     struct iw_refused refused;
+    uint32_t *used; /* of a QP's own: where "anywarp stat" finds how many are posted; or NULL */
 };
 
 /** @return 0 or ENOMEM; iw_rq_fini() is due after both */
@@ -303,9 +304,10 @@ struct iw_qp_rx {
     uint32_t staged_at;  /* offset of the first */
     struct iw_recv recv; /* the Send in progress */
     struct iw_held *held_head, *held_tail;
-    size_t held_bytes;
-    uint64_t held_since; /* iw_now() when the first was held */
-    bool unmet_timed;    /* iw_qp_unmet() is going to be called */
+    size_t held_bytes;        /* with what keeps them */
+    uint32_t held, held_data; /* messages, and their bytes */
+    uint64_t held_since;      /* iw_now() when the first was held */
+    bool unmet_timed;         /* iw_qp_unmet() is going to be called */
     bool unmet_told;
     struct iw_stall stall;
     uint32_t writing;      /* bytes so far of the Write that comes in */

@@ -37,6 +37,13 @@ static bool within_bound(struct iw_qp *qp, size_t more)
     return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->rx.held_bytes, more);
 }
 
+/** What "anywarp stat" shows. */
+static void tell_held(struct iw_qp *qp)
+{
+    iw_stats_set(&qp->stats->rq.held, qp->rx.held);
+    iw_stats_set(&qp->stats->rq.held_bytes, qp->rx.held_data);
+}
+
 /** For who reads the log. */
 static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
 {
@@ -72,6 +79,9 @@ static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
     }
     qp->rx.held_tail = h;
     qp->rx.held_bytes += size;
+    qp->rx.held += seg->last;
+    qp->rx.held_data += seg->len;
+    tell_held(qp);
     return true;
 }
 
@@ -114,13 +124,17 @@ static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg)
     lock_put(&qp->tx.lock);
 }
 
-static void pop(struct iw_qp_rx *rx)
+static void pop(struct iw_qp *qp)
 {
+    struct iw_qp_rx *rx = &qp->rx;
     struct iw_held *h = rx->held_head;
     rx->held_head = h->next;
     if (!h->next)
         rx->held_tail = NULL;
     rx->held_bytes -= h->size;
+    rx->held -= h->seg.last;
+    rx->held_data -= h->seg.len;
+    tell_held(qp);
     free(h);
 }
 
@@ -135,7 +149,7 @@ int iw_held_replay(struct iw_qp *qp)
             return IW_OK;
         if (r)
             fail(qp, r, &qp->rx.held_head->seg);
-        pop(&qp->rx);
+        pop(qp);
         if (r)
             return r;
     }
@@ -147,7 +161,7 @@ int iw_held_replay(struct iw_qp *qp)
 void iw_held_drop(struct iw_qp *qp)
 {
     while (qp->rx.held_head)
-        pop(&qp->rx);
+        pop(qp);
     iw_stall_drop(&qp->rx);
     iw_rq_leave(qp);
 }

@@ -36,10 +36,18 @@ void iw_rq_fini(struct iw_rq *rq)
     lock_fini(&rq->lock);
 }
 
+static void tell_use_locked(struct iw_rq *rq)
+{
+    assert_held(&rq->lock);
+    if (rq->used)
+        iw_stats_set(rq->used, rq->tail - rq->head);
+}
+
 void iw_rq_clear(struct iw_rq *rq)
 {
     lock_get(&rq->lock);
     rq->head = rq->tail;
+    tell_use_locked(rq);
     lock_put(&rq->lock);
 }
 
@@ -57,6 +65,7 @@ int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
     for (int k = 0; k < wr->num_sge; k++)
         rq->sge[(size_t)i * rq->max_sge + k] = wr->sg_list[k];
     rq->tail++;
+    tell_use_locked(rq);
     return 0;
 }
 
@@ -80,6 +89,7 @@ bool iw_rq_pop(struct iw_qp *qp, struct iw_wakes *w)
         out->nsge = rq->ring[i].nsge;
         memcpy(out->sge, rq->sge + (size_t)i * rq->max_sge, out->nsge * sizeof(*out->sge));
         rq->head++;
+        tell_use_locked(rq);
         iw_slots_hold(rq->slots);
         list_del(&qp->rq_link);
         if (rq->tail - rq->head < rq->limit) {

@@ -164,6 +164,12 @@ static void copy_operands(struct iw_sqe *e, const struct ibv_send_wr *wr)
     }
 }
 
+/** What "anywarp stat" shows of the queue. */
+static void tell_use(struct iw_qp *qp)
+{
+    iw_stats_set(&qp->stats->sq.used, qp->tx.sq.tail - qp->tx.sq.head);
+}
+
 /** How many work requests can be posted now. */
 static uint32_t room(const struct iw_sq *sq)
 {
@@ -336,6 +342,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         r = push_locked(qp, wr, how);
     if (r)
         *bad_wr = wr;
+    tell_use(qp);
     if (qp->end.flushed)
         iw_sq_flush_locked(qp, &w);
     else if (qp->tx.linked && may_wait_locked(qp))
@@ -427,6 +434,7 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
         complete_locked(qp, iw_sq_at(sq, sq->head), IBV_WC_SUCCESS, w);
         sq->head++;
     }
+    tell_use(qp);
     if (qp->tx.state == IBV_QPS_SQD && sq->tell_drained && sq->head == sq->drain) {
         sq->tell_drained = false;
         w->qp = qp;
@@ -459,4 +467,5 @@ void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)
         complete_locked(qp, e, e->status ? e->status : IBV_WC_WR_FLUSH_ERR, w);
     }
     sq->cut = sq->tail;
+    tell_use(qp);
 }
