@@ -107,13 +107,13 @@ static inline int check(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_
                         uint64_t *len)
 {
     const struct iw_sq *sq = &qp->tx.sq;
+    *len = 0;
     if ((unsigned)wr->opcode >= VERBS)
         return refuse(qp, how, OPCODE, wr->opcode);
     if (verbs[wr->opcode].extension && !qp->ext)
         return refuse(qp, how, EXTENSION);
     if (wr->send_flags & ~(unsigned)SEND_FLAGS)
         return refuse(qp, how, FLAGS, wr->send_flags);
-    *len = 0;
     if (verbs[wr->opcode].local)
         return check_local(qp, wr, how);
     bool is_inline = wr->send_flags & IBV_SEND_INLINE;
