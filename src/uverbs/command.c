@@ -95,6 +95,8 @@ static int execute(struct uv_file *f, const uint8_t *command, size_t len,
 {
     if (len < sizeof *hdr)
         return EINVAL;
+    if (!uv_readable((uintptr_t)command, sizeof *hdr, true))
+        return EFAULT;
     memcpy(hdr, command, sizeof *hdr);
     if (hdr->command & EXTENDED) /* whose words are counted otherwise */
         return ENOSYS;
@@ -103,6 +105,8 @@ static int execute(struct uv_file *f, const uint8_t *command, size_t len,
     const struct uv_command *row = *found = uv_command_row(hdr->command);
     if (!row)
         return EINVAL;
+    if (!uv_readable((uintptr_t)command, len, row->class & UV_DATA))
+        return EFAULT;
 
     uint64_t in[16], resp[RESPONSE_MAX / 8] = {0};
     struct uv_call call = {

@@ -150,18 +150,6 @@ static bool page_readable(uint64_t at)
     return !fault;
 }
 
-bool uv_readable(uint64_t address, size_t len)
-{
-    uint64_t last = address + len - 1;
-    if (!address || !len || last < address)
-        return false;
-    for (uint64_t at = address; page_readable(at); at = (at | (PAGE - 1)) + 1) {
-        if ((at | (PAGE - 1)) >= last)
-            return true;
-    }
-    return false;
-}
-
 /** Whether the page of @p at can be written: the kernel puts a byte there, or says EFAULT. */
 static bool page_writable(uint64_t at)
 {
@@ -171,20 +159,37 @@ static bool page_writable(uint64_t at)
     return !fault;
 }
 
-bool uv_writable(uint64_t address, size_t len, bool quick)
+/* Pages that a thread asked for lately, by their number. */
+struct known {
+    uint64_t pages[16];
+};
+
+static bool usable(uint64_t address, size_t len, bool quick, bool (*page_usable)(uint64_t),
+                   struct known *known)
 {
-    static _Thread_local uint64_t known[16];
     uint64_t last = address + len - 1;
-    if (!address || !len || last < address)
+    if (address < PAGE || !len || last < address) /* nothing is known of page 0 */
         return false;
     for (uint64_t at = address;; at = (at | (PAGE - 1)) + 1) {
-        uint64_t page = at / PAGE, *k = &known[page % 16];
+        uint64_t page = at / PAGE, *k = &known->pages[page % 16];
         if (!quick || *k != page) {
-            if (!page_writable(at))
+            if (!page_usable(at))
                 return false;
             *k = page;
         }
         if ((at | (PAGE - 1)) >= last)
             return true;
     }
+}
+
+bool uv_readable(uint64_t address, size_t len, bool quick)
+{
+    static _Thread_local struct known known;
+    return usable(address, len, quick, page_readable, &known);
+}
+
+bool uv_writable(uint64_t address, size_t len, bool quick)
+{
+    static _Thread_local struct known known;
+    return usable(address, len, quick, page_writable, &known);
 }

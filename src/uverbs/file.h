@@ -55,14 +55,14 @@ bool uv_file_forget(int fd);
 /** In a child of fork(): nothing of the parent's is known any more, or destroyed. */
 void uv_file_forget_all(void);
 
-/** Whether memory can be read. */
-bool uv_readable(uint64_t address, size_t len);
-
 /**
- * Whether memory can be written; its bytes may change.
+ * Whether memory can be read.
  *
  * @param quick a page that this thread asked for lately need not be asked for again
  */
+bool uv_readable(uint64_t address, size_t len, bool quick);
+
+/** Whether memory can be written; its bytes may change. As uv_readable(). */
 bool uv_writable(uint64_t address, size_t len, bool quick);
 
 #endif

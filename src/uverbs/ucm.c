@@ -295,7 +295,7 @@ static int set_option(struct ucm_call *call)
     const struct rdma_ucm_set_option *cmd = call->in;
     if (cmd->optlen > OPTION_MAX)
         return EINVAL;
-    if (cmd->optlen && !uv_readable(cmd->optval, cmd->optlen))
+    if (cmd->optlen && !uv_readable(cmd->optval, cmd->optlen, false))
         return EFAULT;
     struct ucm_id *id = ucm_id_get(call->file, cmd->id);
     if (!id)
@@ -447,6 +447,8 @@ static int execute(struct uv_file *f, const uint8_t *command, size_t len,
 {
     if (len < sizeof *hdr)
         return EINVAL;
+    if (!uv_readable((uintptr_t)command, len, false))
+        return EFAULT;
     memcpy(hdr, command, sizeof *hdr);
     if (hdr->in + sizeof *hdr > len)
         return EINVAL;

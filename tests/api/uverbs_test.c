@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -124,6 +125,39 @@ static void every_row_checks_its_lengths(void **state)
     assert_int_equal(anywarp_uverbs_close(fd), 0);
     assert_int_equal(anywarp_uverbs_close(fd), -1);
     assert_int_equal(errno, EBADF);
+}
+
+/* Commands where there is no memory, and commands that end where memory does. */
+static void bad_addresses_of_commands(void **state)
+{
+    (void)state;
+    int fd = open_context(), ucm = anywarp_ucm_open();
+    assert_true(ucm >= 0);
+    uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages + 4096, 4096, PROT_NONE), 0);
+    uint8_t *const nowhere[] = {NULL, (uint8_t *)8, pages + 4096, pages + 4096 - 8,
+                                (uint8_t *)UINTPTR_MAX - 3};
+    struct ib_uverbs_cmd_hdr hdr = {IB_USER_VERBS_CMD_ALLOC_PD, 4, 1};
+    struct rdma_ucm_cmd_hdr cm_hdr = {RDMA_USER_CM_CMD_CREATE_ID, 24, 4};
+    for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
+        if (nowhere[i] == pages + 4096 - 8)
+            memcpy(nowhere[i], &hdr, sizeof hdr);
+        assert_int_equal(anywarp_uverbs_write(fd, nowhere[i], 16), -1);
+        assert_int_equal(errno, EFAULT);
+        if (nowhere[i] == pages + 4096 - 8)
+            memcpy(nowhere[i], &cm_hdr, sizeof cm_hdr);
+        assert_int_equal(anywarp_uverbs_write(ucm, nowhere[i], 32), -1);
+        assert_int_equal(errno, EFAULT);
+    }
+    uint64_t pd = 0, resp = (uintptr_t)&pd;
+    memcpy(pages + 4096 - 16, &hdr, sizeof hdr);
+    memcpy(pages + 4096 - 8, &resp, sizeof resp);
+    assert_int_equal(anywarp_uverbs_write(fd, pages + 4096 - 16, 16), 16);
+    assert_int_not_equal(pd, 0);
+    munmap(pages, 8192);
+    assert_int_equal(anywarp_uverbs_close(ucm), 0);
+    assert_int_equal(anywarp_uverbs_close(fd), 0);
 }
 
 static void objects_by_commands(void **state)
@@ -276,6 +310,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_checks_its_lengths),
+        cmocka_unit_test(bad_addresses_of_commands),
         cmocka_unit_test(objects_by_commands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
