@@ -5,7 +5,7 @@
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
-need rping ucmatose ibv_devices ibv_devinfo rdma_xserver ib_send_lat ib_send_bw
+need rping ucmatose ibv_devices ibv_devinfo rdma_xserver ib_send_lat ib_send_bw rstream riostream rcopy
 compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null ||
     skip 'no libipathverbs, which the system libibverbs would need'
 
@@ -66,6 +66,31 @@ for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_
     read -ra words <<<"$program -R -F -n $messages -p PORT"
     pair $system $system "$program" "${words[@]}" -- "${words[@]}" 127.0.0.1
 done
+# Their rsockets, and ours with theirs.
+for manner in '-T b -T v' '-T n -T v' '-T v'; do
+    read -ra words <<<"rstream $manner -S 4096 -C 50 -p PORT"
+    pair $system $system "rstream $manner" "${words[@]}" -- "${words[@]}" -s 127.0.0.1
+done
+read -ra words <<<"riostream -T v -S 65536 -C 50 -p PORT"
+pair $system $system riostream "${words[@]}" -- "${words[@]}" -s 127.0.0.1
+pair $system '' riostream "${words[@]}" -- "${words[@]}" -s 127.0.0.1
+pair '' $system riostream "${words[@]}" -- "${words[@]}" -s 127.0.0.1
+
+# copy SERVER-OPTION CLIENT-OPTION: the server of rcopy stays.
+copy()
+{
+    port=$(free_port)
+    start_server server "$port" ${1:+"$1"} rcopy -p "$port"
+    start client ${2:+"$2"} rcopy "$dir/from" "127.0.0.1:$dir/to" -p "$port"
+    expect_status "rcopy ${1:-ours} ${2:-ours}" client 60 0 server
+    cmp "$dir/from" "$dir/to" || failed "rcopy ${1:-ours} ${2:-ours}: another file" client server
+    stop server
+}
+head -c 3000001 /dev/urandom >"$dir/from"
+copy $system $system
+copy $system ''
+copy '' $system
+
 read -ra words <<<"ib_send_bw -R -F -n 200 -s 4096 -p PORT"
 pair $system '' ib_send_bw "${words[@]}" -- "${words[@]}" 127.0.0.1
 pair '' $system ib_send_bw "${words[@]}" -- "${words[@]}" 127.0.0.1
