@@ -2,31 +2,44 @@
 #include "tools/stats_text.h"
 #include "tools/tool.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t parse_pid(const char *s)
+/** The process that is named: by its number, or by its command. */
+static void choose(struct stats_choice *choice, const char *s)
 {
     char *end;
+    if (s[strspn(s, "0123456789")]) {
+        choice->name = s;
+        return;
+    }
     errno = 0;
     unsigned long n = strtoul(s, &end, 10);
-    if (!isdigit((unsigned char)*s) || *end || errno || n == 0 || n > UINT32_MAX)
-        tool_die(TOOL_USAGE, "stat: %s: no process ID", s);
-    return (uint32_t)n;
+    if (!*s || errno || n == 0 || n > UINT32_MAX)
+        tool_die(TOOL_USAGE, "stat: \"%s\": no process ID, and no name", s);
+    choice->pid = (uint32_t)n;
 }
 
-static void print_all(const struct stats_set *set)
+typedef void print_one(FILE *f, const struct stats *s);
+
+static void print_all(const struct stats_set *set, print_one *print)
 {
     for (size_t i = 0; i < set->n; i++)
-        stats_print(stdout, &set->process[i]);
+        print(stdout, &set->process[i]);
+}
+
+static void print_ended(const struct stats_set *set)
+{
     if (!set->n)
         puts("No process of this user runs on anywarp.");
     if (set->ended)
-        printf("Of %zu that ended without exit(): anywarp stat --all, or --clear\n", set->ended);
+        printf("Of %zu that failed, or ended without exit(): anywarp stat --all, --errors, or "
+               "--clear\n",
+               set->ended);
 }
 
 static void print_all_json(const struct stats_set *set)
@@ -39,32 +52,50 @@ static void print_all_json(const struct stats_set *set)
     puts("]");
 }
 
+static void print_failed(const struct stats_set *set)
+{
+    print_all(set, stats_print_errors);
+    if (!set->n)
+        puts("No error of a connection.");
+}
+
 static int stat(int argc, char **argv)
 {
-    static const struct option options[] = {{"all", no_argument, NULL, 'a'},
-                                            {"clear", no_argument, NULL, 'c'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {0}};
+    static const struct option options[] = {
+        {"all", no_argument, NULL, 'a'},  {"clear", no_argument, NULL, 'c'},
+        {"json", no_argument, NULL, 'j'}, {"errors", no_argument, NULL, 'e'},
+        {"full", no_argument, NULL, 'f'}, {0}};
     struct stats_choice choice = {0};
     struct stats_set set;
-    bool json = false, clear = false;
-    for (int c; (c = getopt_long(argc, argv, "acj", options, NULL)) != -1;) {
+    bool json = false, clear = false, full = false;
+    for (int c; (c = getopt_long(argc, argv, "acefj", options, NULL)) != -1;) {
         if (c == '?')
             return TOOL_USAGE;
-        choice.all |= c == 'a';
+        choice.all |= c == 'a' || c == 'e';
+        choice.failed |= c == 'e';
         clear |= c == 'c';
+        full |= c == 'f';
         json |= c == 'j';
     }
     if (argc - optind > 1)
-        tool_die(TOOL_USAGE, "stat: one process ID at most");
-    if (argv[optind])
-        choice.pid = parse_pid(argv[optind]);
+        tool_die(TOOL_USAGE, "stat: one process ID or name at most");
+    const char *which = argv[optind];
+    if (which)
+        choose(&choice, which);
     stats_read_all(&set, &choice);
-    if (choice.pid && !set.n)
-        tool_die(TOOL_FAILED, "stat: no statistics of process %" PRIu32, choice.pid);
+    if (which && !set.n)
+        tool_die(TOOL_FAILED, "stat: no %s of process %s", choice.failed ? "errors" : "statistics",
+                 which);
+    if (json)
+        print_all_json(&set);
+    else if (choice.failed)
+        print_failed(&set);
+    else
+        print_all(&set, full || which ? stats_print : stats_print_line);
     if (clear)
         set.ended = 0;
-    (json ? print_all_json : print_all)(&set);
+    if (!json && !choice.failed)
+        print_ended(&set);
     if (clear)
         stats_remove_ended();
     stats_free(&set);
@@ -73,15 +104,20 @@ static int stat(int argc, char **argv)
 
 const struct tool tool_stat = {
     .name = "stat",
-    .arguments = "[--json] [--all] [--clear] [PID]",
+    .arguments = "[--json] [--all] [--errors] [--full] [--clear] [PID|NAME]",
     .summary = "objects, connections, traffic and errors of the processes that run on anywarp",
-    .help = "Prints what the processes of this user that run on anywarp do: devices, objects, CQs\n"
-            "with the completions that wait in them, QPs with state, addresses and what was\n"
-            "negotiated, messages and bytes in and out since the start, and the last errors. The\n"
-            "counters have the names that iWARP adapters give them. With PID, of that process.\n"
-            "\n"
-            "  -j, --json    as an array of JSON objects\n"
-            "  -a, --all     also processes that ended without exit(), as by a signal\n"
-            "  -c, --clear   forget those afterwards; else the 16 newest are kept\n",
+    .help =
+        "Prints a line for each process of this user that runs on anywarp: queue pairs, messages\n"
+        "and bytes in and out, messages that wait for a receive (held), failures. With PID or\n"
+        "NAME, of those processes all: devices, objects, CQs with the completions that wait in\n"
+        "them, QPs with state, addresses, what was negotiated and how full their queues are,\n"
+        "and the last errors. What is 0 is left out. The counters have the names that iWARP\n"
+        "adapters give them.\n"
+        "\n"
+        "  -j, --json    all, as an array of JSON objects\n"
+        "  -a, --all     also processes that failed, or ended without exit(), as by a signal\n"
+        "  -e, --errors  why connections failed, of all these processes\n"
+        "  -f, --full    all of each process\n"
+        "  -c, --clear   forget those that ended; else the 16 newest are kept\n",
     .run = stat,
 };

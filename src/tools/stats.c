@@ -145,6 +145,7 @@ bool stats_read(struct stats *s, int dir, const char *name, const struct stats_o
     }
     close(fd);
     s->life = stats_life(owner);
+    s->exited = ok && s->head.exited && s->life == STATS_ENDED;
     return ok;
 }
 
@@ -152,6 +153,10 @@ bool stats_read(struct stats *s, int dir, const char *name, const struct stats_o
 
 static bool wanted(const struct stats *s, const struct stats_choice *c)
 {
+    if (c->failed && !s->nerrors)
+        return false;
+    if (c->name)
+        return !strcmp(s->head.command, c->name);
     return c->pid ? s->owner.pid == c->pid : c->all || s->life != STATS_ENDED;
 }
 

@@ -24,12 +24,15 @@ struct stats {
     size_t ncqs, nqps, nerrors;
     struct iwc_flow out, in; /* of all QPs, those that are gone included */
     uint64_t binds;
+    bool exited; /* and was kept as it had errors */
 };
 
 /** Which processes: those that are alive, and with @p all those that ended as well. */
 struct stats_choice {
     bool all;
-    uint32_t pid; /* this one alone, alive or not; 0: any */
+    bool failed;      /* only those with errors */
+    uint32_t pid;     /* this one alone, alive or not; 0: any */
+    const char *name; /* those of this command alone, alive or not; NULL: any */
 };
 
 struct stats_set {

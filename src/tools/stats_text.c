@@ -67,7 +67,7 @@ static const char *life_name(const struct stats *s)
 {
     static const char *const names[] = {
         [STATS_ALIVE] = "alive", [STATS_ENDED] = "ended", [STATS_UNKNOWN] = "unknown"};
-    return names[s->life];
+    return s->exited ? "exited" : names[s->life];
 }
 
 static void time_text(uint64_t ns, char *text, size_t size)
@@ -84,6 +84,14 @@ static uint32_t depth(const struct stats_cq *c)
     return c->tail - c->head;
 }
 
+static uint64_t sum(const uint64_t *n, size_t count)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all += n[i];
+    return all;
+}
+
 /* ---- text ---- */
 
 static void print_counters(FILE *f, const char *prefix, const struct iwc_flow *flow)
@@ -96,11 +104,16 @@ static void print_counters(FILE *f, const char *prefix, const struct iwc_flow *f
 static void print_flows(FILE *f, const char *indent, const struct iwc_flow *in,
                         const struct iwc_flow *out)
 {
-    fprintf(f, "%sin", indent);
-    print_counters(f, "iwIn", in);
-    fprintf(f, "\n%sout", indent);
-    print_counters(f, "iwOut", out);
-    fputc('\n', f);
+    if (sum(in->messages, IWC_KINDS)) {
+        fprintf(f, "%sin", indent);
+        print_counters(f, "iwIn", in);
+        fputc('\n', f);
+    }
+    if (sum(out->messages, IWC_KINDS)) {
+        fprintf(f, "%sout", indent);
+        print_counters(f, "iwOut", out);
+        fputc('\n', f);
+    }
 }
 
 static void print_qp(FILE *f, const struct stats_qp *q)
@@ -136,33 +149,104 @@ static void print_words(FILE *f, const char *s)
         fputc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, f);
 }
 
-void stats_print(FILE *f, const struct stats *s)
+static void print_process(FILE *f, const struct stats *s)
 {
-    char when[32];
-    time_text(s->head.began, when, sizeof(when));
     fprintf(f, "process %" PRIu32 " command ", s->owner.pid);
     print_words(f, s->head.command);
-    fprintf(f, " state %s since %s release ", life_name(s), when);
-    print_words(f, s->head.release);
-    fputs(" devices ", f);
-    print_words(f, s->head.devices);
-    fputs("\n  objects", f);
-    for (size_t i = 0; i < STATS_binds; i++)
-        fprintf(f, " %s %" PRId64, gauges[i], s->head.gauge[i]);
+    fprintf(f, " state %s", life_name(s));
+}
+
+static void print_gauges(FILE *f, const struct stats *s)
+{
+    bool any = false;
+    for (size_t i = 0; i < STATS_binds; i++) {
+        if (s->head.gauge[i])
+            fprintf(f, "%s %s %" PRId64, any ? "" : "  objects", gauges[i], s->head.gauge[i]);
+        any |= s->head.gauge[i] != 0;
+    }
+    if (any)
+        fputc('\n', f);
+}
+
+static void print_windows(FILE *f, const struct stats *s)
+{
+    if (!s->binds && !s->in.invalidates)
+        return;
+    fputs(" ", f);
+    if (s->binds)
+        fprintf(f, " iwRdmaBnd %" PRIu64, s->binds);
+    if (s->in.invalidates)
+        fprintf(f, " iwRdmaInv %" PRIu64, s->in.invalidates);
     fputc('\n', f);
-    print_flows(f, "  ", &s->in, &s->out);
-    fprintf(f, "  iwRdmaBnd %" PRIu64 " iwRdmaInv %" PRIu64 "\n", s->binds, s->in.invalidates);
-    for (size_t i = 0; i < s->ncqs; i++)
-        fprintf(f, "  cq %" PRIu32 " cqe %" PRIu32 " depth %" PRIu32 " completions %" PRIu32 "\n",
-                s->cqs[i].id, s->cqs[i].cqe, depth(&s->cqs[i]), s->cqs[i].tail);
-    for (size_t i = 0; i < s->nqps; i++)
-        print_qp(f, &s->qps[i]);
+}
+
+static void print_error_lines(FILE *f, const struct stats *s)
+{
+    char when[32];
     for (size_t i = 0; i < s->nerrors; i++) {
         time_text(s->errors[i].at, when, sizeof(when));
         fprintf(f, "  error %s qp 0x%06" PRIx32 ": ", when, s->errors[i].qp_num);
         print_words(f, s->errors[i].text);
         fputc('\n', f);
     }
+}
+
+void stats_print(FILE *f, const struct stats *s)
+{
+    char when[32];
+    time_text(s->head.began, when, sizeof(when));
+    print_process(f, s);
+    fprintf(f, " since %s release ", when);
+    print_words(f, s->head.release);
+    fputs(" devices ", f);
+    print_words(f, s->head.devices);
+    fputc('\n', f);
+    print_gauges(f, s);
+    print_flows(f, "  ", &s->in, &s->out);
+    print_windows(f, s);
+    for (size_t i = 0; i < s->ncqs; i++)
+        fprintf(f, "  cq %" PRIu32 " cqe %" PRIu32 " depth %" PRIu32 " completions %" PRIu32 "\n",
+                s->cqs[i].id, s->cqs[i].cqe, depth(&s->cqs[i]), s->cqs[i].tail);
+    for (size_t i = 0; i < s->nqps; i++)
+        print_qp(f, &s->qps[i]);
+    print_error_lines(f, s);
+}
+
+static void print_sum(FILE *f, const char *way, const struct iwc_flow *flow)
+{
+    uint64_t messages = sum(flow->messages, IWC_KINDS);
+    if (messages)
+        fprintf(f, " %s %" PRIu64 " messages %" PRIu64 " bytes", way, messages,
+                sum(flow->bytes, IWC_KIND_DATA));
+}
+
+void stats_print_line(FILE *f, const struct stats *s)
+{
+    uint64_t connected = 0, held = 0, failed = 0;
+    for (size_t i = 0; i < s->nqps; i++) {
+        connected += s->qps[i].state == IBV_QPS_RTS;
+        failed += s->qps[i].error != 0;
+        held += s->qps[i].rq.held;
+    }
+    print_process(f, s);
+    if (s->nqps)
+        fprintf(f, " qp %zu connected %" PRIu64, s->nqps, connected);
+    if (failed)
+        fprintf(f, " failed %" PRIu64, failed);
+    print_sum(f, "in", &s->in);
+    print_sum(f, "out", &s->out);
+    if (held)
+        fprintf(f, " held %" PRIu64, held);
+    if (s->head.gauge[STATS_errors])
+        fprintf(f, " errors %" PRId64, s->head.gauge[STATS_errors]);
+    fputc('\n', f);
+}
+
+void stats_print_errors(FILE *f, const struct stats *s)
+{
+    print_process(f, s);
+    fputc('\n', f);
+    print_error_lines(f, s);
 }
 
 /* ---- JSON ---- */

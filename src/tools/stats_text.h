@@ -9,8 +9,12 @@
 
 #define STATS_ENDPOINT_MAX 64
 
-/** A line for each object, in pairs of key and value. */
+/** All of it: a line for each object, in pairs of key and value; what is 0 is left out. */
 void stats_print(FILE *f, const struct stats *s);
+/** A line for the process. */
+void stats_print_line(FILE *f, const struct stats *s);
+/** A line for the process, and one for each error. */
+void stats_print_errors(FILE *f, const struct stats *s);
 /** A JSON object, without a newline at its end. */
 void stats_print_json(FILE *f, const struct stats *s);
 

@@ -226,7 +226,8 @@ static pid_t child_of(void (*body)(void))
     return pid;
 }
 
-static void crash(void)
+/** A Read by a wrong key. */
+static void fail_qp(void)
 {
     struct pair p;
     struct ibv_mr wrong;
@@ -239,6 +240,11 @@ static void crash(void)
     while (side_poll(&p.a).status == IBV_WC_SUCCESS)
         ;
     side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void crash(void)
+{
+    fail_qp();
     if (write(to_parent[1], "", 1) == 1)
         raise(SIGKILL);
 }
@@ -271,6 +277,17 @@ static void make_pair(void)
         _exit(3);
     good(&p.b);
     pair_close(&p, 1);
+}
+
+__attribute__((unused)) static void after_a_failure(void **state)
+{
+    (void)state;
+    pid_t pid = child_of(fail_qp);
+    assert_int_equal(end_of(pid), 0);
+    assert_int_equal(stat_of(pid), 0);
+    assert_non_null(strstr(line("process "), " state exited "));
+    line("    cause read or atomic from an invalid STag");
+    assert_non_null(strstr(line("  error "), ": RDMA Read, wr_id 0x1: peer sent a Terminate"));
 }
 
 __attribute__((unused)) static void children_and_their_end(void **state)
@@ -387,11 +404,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_traffic),
 #ifndef __SANITIZE_THREAD__ /* which starts no thread in the child of a process with threads */
-        cmocka_unit_test(after_a_crash),
+        cmocka_unit_test(after_a_crash),          cmocka_unit_test(after_a_failure),
         cmocka_unit_test(children_and_their_end),
 #endif
-        cmocka_unit_test(large_and_small_files),
-        cmocka_unit_test(occupancy),
+        cmocka_unit_test(large_and_small_files),  cmocka_unit_test(occupancy),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

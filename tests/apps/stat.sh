@@ -15,7 +15,7 @@ start client rping -c -a 127.0.0.1 -p "$port" -C 1000000 -S 100
 
 connected()
 {
-    [ "$("$ANYWARP" stat | grep -c ' state RTS ')" = 2 ]
+    [ "$("$ANYWARP" stat | grep -cE '^process [0-9]+ command rping state alive qp 1 connected 1 in ')" = 2 ]
 }
 within 20 connected || failed "stat does not show the two ends" server client
 
@@ -44,6 +44,16 @@ assert served["iwOutRdmaReads"] > 0 and served["iwOutRdmaWrites"] > 0, served
 PYTHON
 python3 "$dir/check.py" "$dir" "$port" "${pids[server]}" "${pids[client]}" 2>"$dir/check" ||
     failed "stat --json" check json
+
+# One line a process; all of it by name, by number, or for all.
+[ "$("$ANYWARP" stat | wc -l)" = 2 ] || failed "stat: not a line a process"
+for how in rping --full; do
+    [ "$("$ANYWARP" stat "$how" | grep -c '^  qp 0x[0-9a-f]* state RTS ')" = 2 ] || failed "stat $how"
+done
+"$ANYWARP" stat "${pids[client]}" >"$dir/full" || failed "stat PID"
+[ "$(grep -c '^process ' "$dir/full")" = 1 ] || failed "stat PID: not one process" full
+! grep -qE '^ +(objects|in|out) (.* )?0( |$)' "$dir/full" || failed "stat shows what is 0" full
+[ "$("$ANYWARP" stat --errors)" = "No error of a connection." ] || failed "stat --errors"
 
 # In no terminal the table comes once.
 "$ANYWARP" top --delay 0.2 >"$dir/top" </dev/null || failed "top: status $?"
@@ -104,7 +114,7 @@ kill -KILL "$pid"
 ended server 10
 [ "$("$ANYWARP" stat --all | grep -c "^process $pid .* state ended ")" = 1 ] ||
     failed "stat --all does not show the killed process"
-"$ANYWARP" stat | grep -q '^Of [12] that ended' || failed "stat does not tell of the killed process"
+"$ANYWARP" stat | grep -q '^Of [12] that failed' || failed "stat does not tell of the killed process"
 "$ANYWARP" stat --clear >/dev/null
 [ -z "$(ls "$ANYWARP_STATS")" ] || failed "files are left: $(ls "$ANYWARP_STATS")"
 
@@ -122,7 +132,11 @@ expect_use()
 expect_use 0 '^No process of this user runs on anywarp' stat
 expect_use 0 '^\[\]$' stat -j
 expect_use 1 'no statistics of process 1$' stat 1
-expect_use 2 'x: no process ID' stat x
+expect_use 1 'no statistics of process x$' stat x
+expect_use 1 'no errors of process x$' stat --errors x
+expect_use 2 'no process ID' stat 0
+expect_use 2 'no process ID' stat ''
+expect_use 2 'one process ID or name' stat 1 2
 expect_use 2 '.' stat -x
 expect_use 2 'delay' top -d 0
 expect_use 2 'no argument' top 1

@@ -100,7 +100,7 @@ static void what_is_written_is_read(void **state)
     iwc_flow_segment(&qp->in, RDMAP_SEND_SE_INV, false, 1000);
     iwc_flow_segment(&qp->in, RDMAP_SEND_SE_INV, true, 24);
     iwc_flow_segment(&qp->out, RDMAP_IMM, true, 0);
-    iw_stats_error(0x123456, "it fell down");
+    iw_stats_error(qp, 0x123456, "it fell down");
 
     struct stats s = read_own();
     assert_int_equal(s.life, STATS_ALIVE);
@@ -159,10 +159,11 @@ static void rows_are_used_again(void **state)
 static void only_the_newest_errors_are_kept(void **state)
 {
     char text[32];
+    struct stats_qp qp = {0};
     (void)state;
     for (unsigned i = 0; i < 3 * STATS_ERRORS; i++) {
         snprintf(text, sizeof(text), "error %u", i);
-        iw_stats_error(i, text);
+        iw_stats_error(&qp, i, text);
     }
     struct stats s = read_own();
     assert_int_equal(s.nerrors, STATS_ERRORS);

@@ -92,6 +92,7 @@ static void forget_parent_locked(void)
     for (uint32_t i = 0; i < qps.high; i++) {
         p->qps[i].out = p->qps[i].in = (struct iwc_flow){0};
         p->qps[i].binds = 0;
+        p->qps[i].flags |= STATS_INHERITED;
     }
     for (enum stats_gauge g = STATS_connects; g < STATS_GAUGE_COUNT; g++)
         p->head.gauge[g] = 0;
@@ -237,8 +238,13 @@ void iw_stats_qp_link(struct stats_qp *row, const struct iw_stats_link *l)
 
 /* ---- errors ---- */
 
-void iw_stats_error(uint32_t qp_num, const char *text)
+void iw_stats_error(const struct stats_qp *row, uint32_t qp_num, const char *text)
 {
+    lock_get(&lock);
+    bool inherited = row->flags & STATS_INHERITED;
+    lock_put(&lock);
+    if (inherited)
+        return;
     iw_stats_gauge(STATS_errors, 1);
     lock_get(&lock);
     struct stats_head *head = &page()->head;

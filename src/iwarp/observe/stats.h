@@ -9,7 +9,8 @@
  * the object has a pointer to; there is always such a row, though beyond the table a CQ counts in
  * memory of its own, and QPs share a row, which nobody is shown. Rows are used again.
  *
- * exit() removes the file; one of a process that was killed stays, and can be read. After fork()
+ * exit() removes the file unless a QP failed; that of a process that failed so, or was killed,
+ * stays, and can be read. After fork()
  * the child has a copy of its own, which gets a file when the child makes the next such object.
  *
  * The file is opened only to be made longer, as no descriptor of a library is safe in a program
@@ -57,8 +58,9 @@ struct iw_stats_link {
 };
 void iw_stats_qp_link(struct stats_qp *row, const struct iw_stats_link *l);
 
-/** Why a QP failed, in English. */
-void iw_stats_error(uint32_t qp_num, const char *text);
+/** Why a QP failed, in English. Those of the parent's that end in a forked child are no failures.
+ */
+void iw_stats_error(const struct stats_qp *row, uint32_t qp_num, const char *text);
 
 /** What the module does about fork(); see process/atfork.h. */
 void iw_stats_fork(enum fork_step step);

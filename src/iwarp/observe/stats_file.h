@@ -13,7 +13,7 @@
 
 #define STATS_NAME_MAX 64
 #define STATS_PATH_MAX 512
-#define STATS_KEEP     16 /* files of processes that ended without exit() */
+#define STATS_KEEP     16 /* files of processes that were killed, or had errors */
 
 /**
  * The directories in the order of preference: @p knob if that is an absolute path (ANYWARP_STATS),

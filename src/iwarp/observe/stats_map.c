@@ -237,8 +237,13 @@ void iw_stats_map_leave(void)
 }
 
 /** At exit(), which may be called by a signal handler: no lock. */
-static void __attribute__((destructor)) remove_file(void)
+static void __attribute__((destructor)) leave_file(void)
 {
-    if (file.name[0])
+    struct stats_head *head = &iw_stats_page()->head;
+    if (!file.name[0])
+        return;
+    if (__atomic_load_n(&head->gauge[STATS_errors], __ATOMIC_RELAXED))
+        __atomic_store_n(&head->exited, 1, __ATOMIC_RELAXED);
+    else
         unlink_own();
 }

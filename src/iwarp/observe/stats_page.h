@@ -59,6 +59,7 @@ struct stats_head {
     char devices[512]; /* "anywarp0", or "aw0=eth0 aw1=eth1" */
     int64_t gauge[STATS_GAUGE_COUNT];
     struct iwc_flow out, in; /* of QPs that are gone */
+    uint32_t exited;         /* 1: the process called exit(), with errors */
 };
 
 struct stats_error {
@@ -83,7 +84,8 @@ enum stats_flags {
     STATS_ANYWARP = 1 << 3,   /* the peer is anywarp */
     STATS_INITIATOR = 1 << 4, /* active side */
     STATS_IPV6 = 1 << 5,
-    STATS_P2P = 1 << 6, /* RFC 6581 peer-to-peer */
+    STATS_P2P = 1 << 6,       /* RFC 6581 peer-to-peer */
+    STATS_INHERITED = 1 << 7, /* a forked child's, and its parent uses it */
 };
 
 struct stats_qp {

@@ -127,5 +127,5 @@ void iw_qp_log_end_locked(struct iw_qp *qp)
              explained ? qp->end.explanation : "", t.sends, t.receives);
     iw_log(level, "QP 0x%06x: %s", qp->pub.qp_num, line);
     if (!wanted)
-        iw_stats_error(qp->pub.qp_num, line);
+        iw_stats_error(qp->stats, qp->pub.qp_num, line);
 }
