@@ -147,6 +147,42 @@ static void is_rejected(void **state)
     cm_close(&s);
 }
 
+/** The first request waits for the program, the second finds no room. */
+static void backlog_is_full(void **state)
+{
+    struct cm_sides s;
+    struct rdma_conn_param param = {0};
+    char pattern[LINE];
+    (void)state;
+    cm_open(&s, NULL);
+    assert_int_equal(rdma_destroy_id(s.listener), 0);
+    assert_int_equal(rdma_create_id(s.b, &s.listener, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_bind_addr(s.listener, (struct sockaddr *)&s.addr), 0);
+    assert_int_equal(rdma_listen(s.listener, 1), 0);
+    log_clear();
+    struct rdma_cm_id *first = cm_prepare(s.a, &s.addr);
+    struct rdma_cm_id *second = cm_prepare(s.a, &s.addr);
+    assert_int_equal(rdma_connect(first, &param), 0);
+    struct rdma_cm_event *asked = cm_next(s.b); /* it is in, and not answered */
+    assert_int_equal(asked->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_int_equal(rdma_connect(second, &param), 0);
+    assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_REJECTED), -ECONNREFUSED);
+    snprintf(
+        pattern, sizeof(pattern),
+        "anywarp: rdma_connect: QP 0x%06x, 127.0.0.1:*: its backlog is full: its program takes "
+        "no requests\n",
+        second->qp->qp_num);
+    assert_true(log_has(pattern));
+    struct rdma_cm_id *b = asked->id;
+    assert_int_equal(rdma_ack_cm_event(asked), 0);
+    assert_int_equal(rdma_reject(b, NULL, 0), 0);
+    assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_REJECTED), -ECONNREFUSED);
+    rdma_destroy_id(b);
+    cm_drop(first);
+    cm_drop(second);
+    cm_close(&s);
+}
+
 static int set_up(void **state)
 {
     return log_setup(state) || setenv("ANYWARP_CONNECT_MS", "500", 1);
@@ -157,7 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_listens),   cmocka_unit_test(nobody_answers),
         cmocka_unit_test(another_protocol), cmocka_unit_test(hangs_up),
-        cmocka_unit_test(is_rejected),
+        cmocka_unit_test(is_rejected),      cmocka_unit_test(backlog_is_full),
     };
     return cmocka_run_group_tests(tests, set_up, log_teardown);
 }

@@ -516,6 +516,28 @@ static void number_between_our_own(void **ctx)
     }
 }
 
+/* Only our own say that it was the backlog, and only of a rejection. */
+static void a_full_backlog(void **ctx)
+{
+    (void)ctx;
+    for (unsigned i = 0; i < 16; i++) {
+        bool theirs = i & 1, ours = i & 2, full = i & 4, accept = i & 8;
+        struct mpa_conf conf = plain;
+        struct mpa_nego a, b;
+        conf.ext = theirs;
+        assert_int_equal(mpa_nego_connect(&a, &conf, NULL, 0), 0);
+        conf.ext = ours;
+        conf.full = full;
+        mpa_nego_listen(&b, &conf);
+        assert_int_equal(mpa_nego_input(&b, a.out, a.out_len), a.out_len);
+        assert_int_equal(accept ? mpa_nego_accept(&b, 4, 4, NULL, 0) : mpa_nego_reject(&b, NULL, 0),
+                         0);
+        assert_int_equal(mpa_nego_input(&a, b.out, b.out_len), b.out_len);
+        assert_int_equal(a.state, accept ? MPA_NEGO_AGREED : MPA_NEGO_REJECTED);
+        assert_int_equal(a.result.full, theirs && ours && full && !accept);
+    }
+}
+
 /* Private data of any other peer are the program's, whatever the reserved bits say. */
 static void data_of_others_are_whole(void **ctx)
 {
@@ -671,6 +693,7 @@ int main(void)
         cmocka_unit_test(replies),
         cmocka_unit_test(reply_revisions),
         cmocka_unit_test(number_between_our_own),
+        cmocka_unit_test(a_full_backlog),
         cmocka_unit_test(data_of_others_are_whole),
         cmocka_unit_test(split_everywhere),
         cmocka_unit_test(surplus_behind_the_request),

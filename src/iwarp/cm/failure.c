@@ -67,6 +67,8 @@ static void say_handshake(const struct mpa_nego *n, int status, char reason[REAS
         snprintf(reason, REASON_MAX, "it closed the connection before it answered");
     else if (status == -EPROTO)
         say_foreign(n, reason);
+    else if (n->state == MPA_NEGO_REJECTED && n->result.full)
+        snprintf(reason, REASON_MAX, "its backlog is full: its program takes no requests");
     else if (n->state == MPA_NEGO_REJECTED)
         snprintf(reason, REASON_MAX, "its program rejected it, with %u bytes of private data",
                  n->peer.pd_len);

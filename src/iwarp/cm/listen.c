@@ -287,8 +287,10 @@ static struct iw_cm *queue_request(struct iw_cm *cm)
     assert_held(&in_order);
     lock_get(&listener->lock);
     bool room = listener->undecided < (unsigned)listener->backlog;
-    if (!room)
+    if (!room) {
+        cm->nego->conf.full = true;
         iw_log(IW_LOG_WARN, "connection refused: backlog is full");
+    }
     bool queued = room && iw_cm_queue_locked(listener, cm, &cm->asked, &ev);
     cm->child = queued ? IW_CM_UNDECIDED : IW_CM_TURNED_AWAY;
     if (queued) {

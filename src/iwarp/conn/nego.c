@@ -194,6 +194,7 @@ static enum nego_event judge_reply(struct mpa_nego *n)
         .ird = conf->ird,
         .ord = conf->ord,
     };
+    n->result.full = n->result.ext && (peer->flags & MPA_FLAG_R) && (peer->flags & MPA_FLAG_FULL);
     if (peer->flags & MPA_FLAG_R)
         return EV_REFUSE;
     if (n->result.ext)
@@ -295,7 +296,8 @@ static int reply(struct mpa_nego *n, enum nego_event ev, uint16_t ird, uint16_t 
     struct mpa_start m = {
         .reply = true,
         .flags = (ev == EV_REJECT ? MPA_FLAG_R : 0) | (r.crc ? MPA_FLAG_C : 0) |
-                 (r.ext ? MPA_FLAG_EXT_REPLY : 0),
+                 (r.ext ? MPA_FLAG_EXT_REPLY : 0) |
+                 (ev == EV_REJECT && r.ext && n->conf.full ? MPA_FLAG_FULL : 0),
         .rev = r.rev,
         .enhanced = r.enhanced,
         .p2p = r.p2p,

@@ -43,13 +43,15 @@ struct mpa_conf {
     uint8_t rtr;       /* MPA_RTR_* this side can send (initiator) or receive (responder) */
     uint16_t ird, ord; /* up to MPA_DEPTH_MAX */
     uint32_t qpn;      /* responder, when it accepts: of its QP, told to an anywarp; 0: not told */
+    bool full;         /* responder, when it rejects: as its backlog is full; told to an anywarp */
 };
 
 /**
- * What both sides agreed on; valid in state AGREED. After IRD_SHORT and NO_RTR, rev, crc and
- * tx_markers hold for the Terminate that follows.
+ * What both sides agreed on; valid in state AGREED, of REJECTED full alone. After IRD_SHORT and
+ * NO_RTR, rev, crc and tx_markers hold for the Terminate that follows.
  */
 struct mpa_result {
+    bool full; /* REJECTED: by a full backlog, which an anywarp tells */
     uint8_t rev;
     bool enhanced;   /* IRD/ORD were exchanged */
     bool crc;        /* generate and check */

@@ -30,6 +30,7 @@
 /* Of use only where the two above say so. */
 #define MPA_FLAG_QPN_REQUEST 0x04 /* request: "tell me the number of your QP" */
 #define MPA_FLAG_QPN_REPLY   0x08 /* reply: it stands behind the private data */
+#define MPA_FLAG_FULL        0x08 /* rejection: by a full backlog, not by the program */
 
 /** RTR messages, as a set (RFC 6581 section 9.2). A zero-length Send is never offered by us. */
 #define MPA_RTR_SEND  0x1
