@@ -94,26 +94,25 @@ static uint64_t sum(const uint64_t *n, size_t count)
 
 /* ---- text ---- */
 
-static void print_counters(FILE *f, const char *prefix, const struct iwc_flow *flow)
+static bool counts_nothing(const struct iwc_flow *flow)
 {
+    size_t i = 0;
+    while (i < N_COUNTERS && !value(flow, i))
+        i++;
+    return i == N_COUNTERS;
+}
+
+/** A line, unless all are 0. */
+static void print_counters(FILE *f, const char *title, const char *prefix,
+                           const struct iwc_flow *flow)
+{
+    if (counts_nothing(flow))
+        return;
+    fputs(title, f);
     for (size_t i = 0; i < N_COUNTERS; i++)
         if (value(flow, i))
             fprintf(f, " %s%s %" PRIu64, prefix, counters[i].name, value(flow, i));
-}
-
-static void print_flows(FILE *f, const char *indent, const struct iwc_flow *in,
-                        const struct iwc_flow *out)
-{
-    if (sum(in->messages, IWC_KINDS)) {
-        fprintf(f, "%sin", indent);
-        print_counters(f, "iwIn", in);
-        fputc('\n', f);
-    }
-    if (sum(out->messages, IWC_KINDS)) {
-        fprintf(f, "%sout", indent);
-        print_counters(f, "iwOut", out);
-        fputc('\n', f);
-    }
+    fputc('\n', f);
 }
 
 static void print_qp(FILE *f, const struct stats_qp *q)
@@ -137,7 +136,8 @@ static void print_qp(FILE *f, const struct stats_qp *q)
     if (q->binds)
         fprintf(f, " iwRdmaBnd %" PRIu32, q->binds);
     fputc('\n', f);
-    print_flows(f, "    ", &q->in, &q->out);
+    print_counters(f, "    in", "iwIn", &q->in);
+    print_counters(f, "    out", "iwOut", &q->out);
     if (q->error)
         fprintf(f, "    cause %s\n", iw_err_info(q->error)->text);
 }
@@ -202,7 +202,8 @@ void stats_print(FILE *f, const struct stats *s)
     print_words(f, s->head.devices);
     fputc('\n', f);
     print_gauges(f, s);
-    print_flows(f, "  ", &s->in, &s->out);
+    print_counters(f, "  in", "iwIn", &s->in);
+    print_counters(f, "  out", "iwOut", &s->out);
     print_windows(f, s);
     for (size_t i = 0; i < s->ncqs; i++)
         fprintf(f, "  cq %" PRIu32 " cqe %" PRIu32 " depth %" PRIu32 " completions %" PRIu32 "\n",

@@ -112,7 +112,7 @@ static void lines(void **state)
     expect(stats_print, &s,
            "process 42 command a \"b\"? state ended since 1970-01-02T00:00:00Z release 1.0 "
            "devices anywarp0\n"
-           "  objects pd 1 mr 0 mr_bytes 0 mw 0 cq 0 srq 0 qp 2 connects 0 accepts 0 errors -1\n"
+           "  objects pd 1 qp 2 errors -1\n"
            "  in iwInRdmaInvalidates 7\n"
            "  out iwOutRdmaSends 3\n"
            "  iwRdmaBnd 13 iwRdmaInv 7\n"
@@ -125,8 +125,23 @@ static void lines(void **state)
            "    out iwOutRdmaWrites 5 iwOutRdmaWriteBytes 5000000000\n"
            "    cause received CRC does not match\n"
            "  qp 0x000012 state ? send_cq 0 recv_cq 0\n"
-           "    in\n"
-           "    out\n"
+           "  error 1970-01-01T00:00:01Z qp 0x000011: it?broke\n");
+}
+
+static void a_line_a_process(void **state)
+{
+    (void)state;
+    struct stats_qp qps[2];
+    struct stats_cq cqs[2];
+    struct stats_error error;
+    struct stats s = process(qps, cqs, &error), nothing = {.owner.pid = 7, .head.command = "idle"};
+    expect(stats_print_line, &s,
+           "process 42 command a \"b\"? state ended qp 2 connected 1 failed 1 "
+           "out 3 messages 0 bytes held 1 errors -1\n");
+    expect(stats_print_line, &nothing, "process 7 command idle state alive\n");
+    s.exited = true;
+    expect(stats_print_errors, &s,
+           "process 42 command a \"b\"? state exited\n"
            "  error 1970-01-01T00:00:01Z qp 0x000011: it?broke\n");
 }
 
@@ -187,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines),
+        cmocka_unit_test(a_line_a_process),
         cmocka_unit_test(json),
         cmocka_unit_test(endpoints),
     };
