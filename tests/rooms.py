@@ -24,7 +24,9 @@ PUBLIC = 'ibv_'
 BELOW['compat'] = ['compat']
 BELOW['uverbs'] = ['common', 'compat', 'uverbs']
 BELOW['preload'] = ['common', 'uverbs', 'preload']
-PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'preload': ('ibv_', 'rdma_')}
+RSOCKETS = ('rsocket rbind rlisten raccept rconnect rshutdown rclose rget rset rrecv rsend rpoll '
+            'rfcntl').split()
+PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'preload': ('ibv_', 'rdma_', *RSOCKETS)}
 
 # Headers that declare what other files define, and why.
 SHARED = {

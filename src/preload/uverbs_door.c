@@ -6,10 +6,10 @@
  */
 #include <anywarp/uverbs.h>
 
+#include "preload/next.h"
 #include "preload/uverbs_sysfs.h"
 #include "uverbs/file.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,20 +22,6 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-/* The next definition of the function that this is used in. */
-#define NEXT(type, name)                                                                           \
-    ({                                                                                             \
-        static __typeof__(type) next_;                                                             \
-        __typeof__(type) f_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);                           \
-        if (!f_) {                                                                                 \
-            f_ = (__typeof__(type))dlsym(RTLD_NEXT, name);                                         \
-            __atomic_store_n(&next_, f_, __ATOMIC_RELAXED);                                        \
-        }                                                                                          \
-        f_;                                                                                        \
-    })
 
 static pid_t owner;
 

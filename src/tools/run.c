@@ -76,15 +76,20 @@ void tool_set_environment(void)
     }
 }
 
-/* The system's libraries stay, and find anywarp where they look for the kernel's devices. */
-static void set_system_libraries(void)
+static void preload(const char *name)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/libanywarp-uverbs-preload.so", tool_libraries);
+    snprintf(path, sizeof(path), "%s/%s", tool_libraries, name);
     if (access(path, F_OK) != 0)
         tool_die(TOOL_FAILED, "%s is missing: is anywarp installed?", path);
     tool_check_folder(path, ": ", "blanks and ':'");
     extend("LD_PRELOAD", path, true);
+}
+
+/* The system's libraries stay, and find anywarp where they look for the kernel's devices. */
+static void set_system_libraries(void)
+{
+    preload("libanywarp-uverbs-preload.so");
     if (*tool_preload) {
         setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
         extend("LD_PRELOAD", tool_preload, true);
@@ -127,13 +132,11 @@ static const char *const variable_of[] = {
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"env", required_argument, NULL, 'e'},
-                                            {"like", required_argument, NULL, 'l'},
-                                            {"log", required_argument, NULL, 'v'},
-                                            {"pcap", required_argument, NULL, 'p'},
-                                            {"crc", required_argument, NULL, 'c'},
-                                            {"system-libraries", no_argument, NULL, 's'},
-                                            {0}};
+    static const struct option options[] = {
+        {"env", required_argument, NULL, 'e'},        {"like", required_argument, NULL, 'l'},
+        {"log", required_argument, NULL, 'v'},        {"pcap", required_argument, NULL, 'p'},
+        {"crc", required_argument, NULL, 'c'},        {"rsocket", no_argument, NULL, 'r'},
+        {"system-libraries", no_argument, NULL, 's'}, {0}};
     bool system_libraries = false;
     for (int c; (c = getopt_long(argc, argv, "+e:", options, NULL)) != -1;) {
         if (c == '?')
@@ -142,6 +145,8 @@ static int run(int argc, char **argv)
             return like_list();
         if (c == 'l')
             like_set(optarg);
+        else if (c == 'r')
+            preload("librspreload.so");
         else if (c == 's')
             system_libraries = true;
         else if (c == 'e')
@@ -161,8 +166,8 @@ static int run(int argc, char **argv)
 const struct tool tool_run = {
     .name = "run",
     .arguments = "[-e VARIABLE=VALUE]... [--log LEVEL] [--pcap FILE] [--crc on|off|auto]\n"
-                 "           [--like ADAPTER|list] [--system-libraries] [--] COMMAND "
-                 "[ARGUMENT...]",
+                 "           [--like ADAPTER|list] [--rsocket] [--system-libraries] [--] "
+                 "COMMAND [ARGUMENT...]",
     .summary = "run a program on anywarp",
     .help =
         "Becomes the program, with anywarp's libraries before the system's: same process, same\n"
@@ -175,6 +180,8 @@ const struct tool tool_run = {
         "  --crc on|off|auto          ANYWARP_CRC\n"
         "  --like ADAPTER             refuse what this adapter would refuse, and log why; list\n"
         "                             prints the adapters, their limits and the sources of these\n"
+        "  --rsocket                  a program of sockets: its TCP connections become rsockets,\n"
+        "                             where the peer has them, too\n"
         "  --system-libraries         on the system's own libibverbs and librdmacm, which take\n"
         "                             anywarp for a device of the kernel\n",
     .run = run,

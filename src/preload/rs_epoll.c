@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "preload/rs_epoll.h"
+
+#include "preload/next.h"
+#include "preload/rs_numbers.h"
+#include "preload/rs_wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FEW    64
+#define ALWAYS (EPOLLERR | EPOLLHUP)
+#define CHANGE ((uintptr_t)&sets) /* what the kernel tells of struct set's change */
+
+struct member {
+    int fd;
+    struct epoll_event event; /* events 0: EPOLLONESHOT, which was fired */
+    uint32_t told;            /* EPOLLET: what was told, and not used up since */
+};
+
+/* Once made, a set is used again and never freed: a thread may look at one that has just gone. */
+struct set {
+    struct set *next;
+    pthread_mutex_t lock;
+    int fd;     /* -1: free */
+    int change; /* eventfd in the kernel's set: ours has changed under who waits */
+    struct member *members;
+    unsigned count, room, first; /* first: whose turn it is to be told of first */
+};
+
+static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct set *) sets;
+static atomic_uint edges; /* members with EPOLLET that there ever were */
+
+typedef int ctl_fn(int, int, int, struct epoll_event *);
+typedef int wait_fn(int, struct epoll_event *, int, int);
+
+static void in_child(void)
+{
+    atomic_store(&sets, NULL);
+    pthread_mutex_init(&sets_lock, NULL);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+/** @return the set, locked; NULL: no rsocket was added to this one */
+static struct set *lock_set(int epfd)
+{
+    for (struct set *set = atomic_load(&sets); set; set = set->next) {
+        pthread_mutex_lock(&set->lock);
+        if (set->fd == epfd)
+            return set;
+        pthread_mutex_unlock(&set->lock);
+    }
+    return NULL;
+}
+
+/* Whoever sleeps in the kernel's set wakes when ours changes. */
+static bool begin(struct set *set, int epfd)
+{
+    struct epoll_event event = {EPOLLIN, {.u64 = CHANGE}};
+    set->change = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    set->count = 0;
+    if (set->change < 0)
+        return false;
+    if (NEXT(ctl_fn *, "epoll_ctl")(epfd, EPOLL_CTL_ADD, set->change, &event) == 0) {
+        set->fd = epfd;
+        return true;
+    }
+    int saved = errno;
+    syscall(SYS_close, set->change);
+    errno = saved;
+    return false;
+}
+
+/** @return a set, locked; NULL and errno */
+static struct set *make_set(int epfd)
+{
+    struct set *set = lock_set(epfd);
+    if (set)
+        return set;
+    pthread_mutex_lock(&sets_lock);
+    set = lock_set(epfd); /* another thread may have made it */
+    if (!set && (set = lock_set(-1)) == NULL && (set = calloc(1, sizeof *set))) {
+        pthread_mutex_init(&set->lock, NULL);
+        pthread_mutex_lock(&set->lock);
+        set->next = atomic_load(&sets);
+        set->fd = -1;
+        atomic_store(&sets, set);
+    }
+    if (set && set->fd < 0 && !begin(set, epfd)) {
+        pthread_mutex_unlock(&set->lock);
+        set = NULL;
+    }
+    pthread_mutex_unlock(&sets_lock);
+    return set;
+}
+
+static struct member *find(struct set *set, int fd)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (set->members[i].fd == fd)
+            return &set->members[i];
+    return NULL;
+}
+
+static void changed(const struct set *set)
+{
+    uint64_t one = 1;
+    syscall(SYS_write, set->change, &one, sizeof one);
+}
+
+static int add(struct set *set, int fd, const struct epoll_event *event)
+{
+    if (set->count == set->room) {
+        unsigned room = set->room ? 2 * set->room : 16;
+        struct member *members = realloc(set->members, room * sizeof *members);
+        if (!members)
+            return -ENOMEM;
+        set->members = members;
+        set->room = room;
+    }
+    set->members[set->count++] = (struct member){fd, *event, 0};
+    return 0;
+}
+
+static void take_off(struct set *set, struct member *m)
+{
+    *m = set->members[--set->count];
+}
+
+/* For a number that stands for an rsocket. @return 0 or -errno */
+static int control(struct set *set, int op, int fd, const struct epoll_event *event)
+{
+    struct member *m = find(set, fd);
+    if (!event && op != EPOLL_CTL_DEL)
+        return -EFAULT;
+    if (op != EPOLL_CTL_DEL && event->events & EPOLLET)
+        atomic_fetch_add(&edges, 1);
+    switch (op) {
+    case EPOLL_CTL_ADD:
+        return m ? -EEXIST : add(set, fd, event);
+    case EPOLL_CTL_MOD:
+        if (m)
+            *m = (struct member){fd, *event, 0};
+        return m ? 0 : -ENOENT;
+    case EPOLL_CTL_DEL:
+        if (m)
+            take_off(set, m);
+        return m ? 0 : -ENOENT;
+    default:
+        return -EINVAL;
+    }
+}
+
+EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+    struct pre_socket *s = pre_get(fd);
+    if (!s)
+        return NEXT(ctl_fn *, "epoll_ctl")(epfd, op, fd, event);
+    int r = -1;
+    struct set *set = make_set(epfd);
+    if (set) {
+        r = control(set, op, fd, event);
+        if (r == 0)
+            changed(set);
+        pthread_mutex_unlock(&set->lock);
+        if (r < 0) {
+            errno = -r;
+            r = -1;
+        }
+    }
+    pre_put(s);
+    return r;
+}
+
+static void each_set(int fd, void (*act)(struct set *, struct member *, uint32_t), uint32_t events)
+{
+    for (struct set *set = atomic_load(&sets); set; set = set->next) {
+        pthread_mutex_lock(&set->lock);
+        struct member *m = set->fd >= 0 ? find(set, fd) : NULL;
+        if (m)
+            act(set, m, events);
+        pthread_mutex_unlock(&set->lock);
+    }
+}
+
+static void to_kernel(struct set *set, struct member *m, uint32_t unused)
+{
+    (void)unused;
+    NEXT(ctl_fn *, "epoll_ctl")(set->fd, EPOLL_CTL_ADD, m->fd, &m->event);
+    take_off(set, m);
+}
+
+void pre_epoll_plain(int fd)
+{
+    each_set(fd, to_kernel, 0);
+}
+
+static void forget(struct set *set, struct member *m, uint32_t unused)
+{
+    (void)unused;
+    take_off(set, m);
+}
+
+void pre_epoll_forget(int fd)
+{
+    each_set(fd, forget, 0);
+}
+
+static void use_up(struct set *set, struct member *m, uint32_t events)
+{
+    if (!(m->told & events))
+        return;
+    m->told &= ~events;
+    changed(set);
+}
+
+void pre_epoll_used_up(int fd, uint32_t events)
+{
+    if (atomic_load_explicit(&edges, memory_order_relaxed))
+        each_set(fd, use_up, events);
+}
+
+void pre_epoll_close(int epfd)
+{
+    if (!atomic_load_explicit(&sets, memory_order_relaxed))
+        return;
+    struct set *set = lock_set(epfd);
+    if (!set)
+        return;
+    set->fd = -1;
+    set->count = 0;
+    syscall(SYS_close, set->change);
+    pthread_mutex_unlock(&set->lock);
+}
+
+/* What to look for now. Lock held. */
+static struct pollfd asked(const struct member *m)
+{
+    uint32_t want = m->event.events & ~m->told;
+    bool nothing = !m->event.events || (m->told & ALWAYS);
+    return (struct pollfd){nothing ? -1 : m->fd, (short)(want & 0x7fff), 0};
+}
+
+/* Lock held; members may have changed since they were looked at. */
+static int report(struct set *set, const struct pollfd *fds, unsigned count,
+                  struct epoll_event *events, int most)
+{
+    int found = 0;
+    unsigned first = set->first++;
+    for (unsigned i = 0; i < count && found < most; i++) {
+        const struct pollfd *p = &fds[(first + i) % count];
+        if (!p->revents || p->revents & POLLNVAL)
+            continue;
+        struct member *m = find(set, p->fd);
+        if (!m || !m->event.events)
+            continue;
+        uint32_t is = (uint32_t)(uint16_t)p->revents & (m->event.events | ALWAYS) & ~m->told;
+        if (!is)
+            continue;
+        events[found++] = (struct epoll_event){is, m->event.data};
+        if (m->event.events & EPOLLET)
+            m->told |= is;
+        if (m->event.events & EPOLLONESHOT)
+            m->event.events = 0;
+    }
+    return found;
+}
+
+/* What the kernel has, without our own news. */
+static int kernel_wait(int epfd, struct epoll_event *events, int most, int timeout_ms)
+{
+    int n = NEXT(wait_fn *, "epoll_wait")(epfd, events, most, timeout_ms), kept = 0;
+    for (int i = 0; i < n; i++)
+        if (events[i].data.u64 != CHANGE)
+            events[kept++] = events[i];
+    return n < 0 ? n : kept;
+}
+
+/* @return events; 0: look again, or the time is over; -1 */
+static int look(int epfd, struct epoll_event *events, int most, int timeout_ms)
+{
+    struct pollfd few[FEW + 1], *fds = few;
+    struct set *set = lock_set(epfd);
+    if (!set)
+        return kernel_wait(epfd, events, most, timeout_ms);
+    unsigned count = set->count;
+    if (count > FEW && !(fds = malloc((count + 1) * sizeof *fds))) {
+        pthread_mutex_unlock(&set->lock);
+        errno = ENOMEM;
+        return -1;
+    }
+    for (unsigned i = 0; i < count; i++)
+        fds[i] = asked(&set->members[i]);
+    fds[count] = (struct pollfd){epfd, POLLIN, 0};
+    pthread_mutex_unlock(&set->lock);
+
+    int r = pre_poll(fds, count + 1, timeout_ms);
+    if (r > 0) {
+        r = 0;
+        pthread_mutex_lock(&set->lock);
+        if (set->fd == epfd) {
+            uint64_t times;
+            if (fds[count].revents)
+                syscall(SYS_read, set->change, &times, sizeof times);
+            r = count ? report(set, fds, count, events, most) : 0;
+        }
+        pthread_mutex_unlock(&set->lock);
+        if (fds[count].revents && r < most) {
+            int more = kernel_wait(epfd, events + r, most - r, 0);
+            r = more > 0 ? r + more : r ? r : more;
+        }
+    }
+    if (fds != few)
+        free(fds);
+    return r;
+}
+
+static bool any_ours(int epfd)
+{
+    if (!atomic_load_explicit(&sets, memory_order_relaxed))
+        return false;
+    struct set *set = lock_set(epfd);
+    if (set)
+        pthread_mutex_unlock(&set->lock);
+    return set != NULL;
+}
+
+static int wait_for(int epfd, struct epoll_event *events, int most, int timeout_ms)
+{
+    uint64_t start = pre_now_ms();
+    int r;
+    if (!events || most <= 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    do
+        r = look(epfd, events, most, pre_left(start, timeout_ms));
+    while (r == 0 && pre_left(start, timeout_ms) != 0);
+    return r;
+}
+
+EXPORT int epoll_wait(int epfd, struct epoll_event *events, int most, int timeout)
+{
+    return wait_for(epfd, events, most, timeout);
+}
+
+static int wait_masked(int epfd, struct epoll_event *events, int most, int timeout_ms,
+                       const sigset_t *mask)
+{
+    sigset_t before;
+    if (!pre_mask(mask, &before)) {
+        errno = EINTR;
+        return -1;
+    }
+    int r = wait_for(epfd, events, most, timeout_ms);
+    pre_mask_restore(mask, &before);
+    return r;
+}
+
+EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int most, int timeout,
+                       const sigset_t *mask)
+{
+    if (any_ours(epfd))
+        return wait_masked(epfd, events, most, timeout, mask);
+    return NEXT(int (*)(int, struct epoll_event *, int, int, const sigset_t *),
+                "epoll_pwait")(epfd, events, most, timeout, mask);
+}
+
+int epoll_pwait2(int epfd, struct epoll_event *events, int most, const struct timespec *timeout,
+                 const sigset_t *mask);
+EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int most,
+                        const struct timespec *timeout, const sigset_t *mask)
+{
+    if (any_ours(epfd))
+        return wait_masked(epfd, events, most, pre_ms(timeout), mask);
+    typedef int next_fn(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
+    next_fn *next = NEXT(next_fn *, "epoll_pwait2");
+    if (next)
+        return next(epfd, events, most, timeout, mask);
+    errno = ENOSYS;
+    return -1;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * epoll: a set of the kernel's, and beside it the rsockets that the program added to it.
+ */
+#ifndef ANYWARP_PRELOAD_RS_EPOLL_H
+#define ANYWARP_PRELOAD_RS_EPOLL_H
+
+#include <stdint.h>
+
+/** A number has become plain TCP: the kernel looks after it in all sets. */
+void pre_epoll_plain(int fd);
+/** A number that stood for an rsocket is closed. */
+void pre_epoll_forget(int fd);
+/** A number is closed: it may be that of a set. */
+void pre_epoll_close(int epfd);
+/** A call found less than it asked for: what EPOLLET told of @p events is told again. */
+void pre_epoll_used_up(int fd, uint32_t events);
+
+#endif

@@ -1,0 +1,168 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Programs of sockets under anywarp run --rsocket: their connections are rsockets, and plain TCP where
+# the other end is.
+
+# shellcheck source=tests/apps/lib.sh
+. "$SRCDIR/tests/apps/lib.sh"
+need python3 curl
+
+head -c 3000001 /dev/urandom >"$dir/blob"
+
+# serve NAME [OPTION...]: a server of files on $port, with these options of run.
+serve()
+{
+    local name=$1
+    shift
+    port=$(free_port)
+    start_server "$name" "$port" "$@" python3 -m http.server "$port" --bind 127.0.0.1 --directory "$dir"
+}
+
+# get NAME [OPTION...]: fetches the file from $port, with these options of run; true if it is that.
+get()
+{
+    local name=$1
+    shift
+    rm -f "$dir/copy"
+    start "$name" "$@" curl -s -S -m 60 -o "$dir/copy" "http://127.0.0.1:$port/blob"
+    expect_status "curl $*" "$name" 60 0
+    cmp "$dir/blob" "$dir/copy" || failed "curl $*: the file is another" "$name"
+}
+
+# http.server prints the first line of what it is asked.
+serve server --rsocket
+for _ in 1 2 3; do
+    get client --rsocket --pcap "$dir/pcap"
+done
+[ -s "$dir/pcap" ] || failed 'no RDMA was spoken' client server
+stop server
+! grep -q MPA "$dir/server.err" || failed 'the server saw an MPA Request' server
+
+# A client whose server speaks plain TCP finds out, and comes again.
+serve server
+get client --rsocket
+stop server
+
+# With RDMAV_FORK_SAFE, and where no rule is for the program, nothing changes.
+serve server
+RDMAV_FORK_SAFE=1 get client --rsocket
+mkdir "$dir/rules"
+printf '# comment\nnobody AF_INET SOCK_STREAM *\n' >"$dir/rules/preload_config"
+ANYWARP_RSOCKET_CONF=$dir/rules get client --rsocket
+stop server
+! grep -q MPA "$dir/server.err" || failed 'a rule or RDMAV_FORK_SAFE was not obeyed' server
+printf 'CUR * stream *\npython inet SOCK_STREAM IPPROTO_TCP\n' >"$dir/rules/preload_config"
+export ANYWARP_RSOCKET_CONF=$dir/rules
+serve server --rsocket
+rm -f "$dir/pcap"
+get client --rsocket --pcap "$dir/pcap"
+[ -s "$dir/pcap" ] || failed 'a rule was not found' client server
+stop server
+unset ANYWARP_RSOCKET_CONF
+
+# Nobody listens.
+port=$(free_port)
+start client --rsocket curl -s -m 20 "http://127.0.0.1:$port/"
+expect_status 'curl: nobody listens' client 30 7
+
+if command -v nc >/dev/null && nc -h 2>&1 | grep -q OpenBSD; then
+    port=$(free_port)
+    start_server server "$port" --rsocket nc -l -N 127.0.0.1 "$port"
+    start client --rsocket sh -c 'exec nc -N 127.0.0.1 "$1" <"$2"' sh "$port" "$dir/blob"
+    expect_status nc client 60 0 server
+    expect_status 'nc -l' server 20 0 client
+    cmp "$dir/blob" "$dir/server" || failed 'nc: the bytes are others'
+fi
+
+if command -v iperf3 >/dev/null; then
+    for manner in '' '-R' '-P 4' '--bidir'; do
+        port=$(free_port)
+        start_server server "$port" --rsocket iperf3 -s -1 -p "$port" -B 127.0.0.1
+        # shellcheck disable=SC2086
+        start client --rsocket iperf3 -c 127.0.0.1 -p "$port" -n 20M $manner
+        expect_status "iperf3 $manner" client 60 0 server
+        expect_status "iperf3 -s, $manner" server 20 0 client
+    done
+fi
+
+# 100 connections at a time, each answered with its own bytes, and one side killed.
+cat >"$dir/many.py" <<'END'
+import hashlib, os, selectors, socket, sys
+address, role = ("127.0.0.1", int(sys.argv[2])), sys.argv[1]
+if role == "server":
+    selector = selectors.EpollSelector()
+    listener = socket.create_server(address, backlog=200)
+    listener.setblocking(False)
+    selector.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                peer, _ = listener.accept()
+                peer.setblocking(False)
+                selector.register(peer, selectors.EVENT_READ)
+                continue
+            try:
+                data = key.fileobj.recv(65536)
+            except BlockingIOError:
+                continue
+            except ConnectionError:
+                data = b""
+            if not data:
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+                continue
+            key.fileobj.setblocking(True)
+            key.fileobj.sendall(data)
+            key.fileobj.setblocking(False)
+peers = [socket.create_connection(address, 30) for _ in range(100)]
+texts = [os.urandom(2000 + i) for i in range(100)]
+for round in range(3):
+    for peer, text in zip(peers, texts):
+        peer.sendall(text)
+    for peer, text in zip(peers, texts):
+        got = b""
+        while len(got) < len(text):
+            more = peer.recv(65536)
+            assert more, "the server has gone"
+            got += more
+        assert got == text
+print("echoed", flush=True)
+if role == "stays":
+    assert peers[0].recv(1) == b""
+    print("heard", flush=True)
+END
+port=$(free_port)
+start_server server "$port" --rsocket python3 "$dir/many.py" server "$port"
+start killed --rsocket python3 "$dir/many.py" stays "$port"
+within 60 lines_at_least killed 1 || failed '100 connections' killed server
+kill -KILL "${pids[killed]}"
+ended killed 10
+start client --rsocket python3 "$dir/many.py" client "$port"
+expect_status 'a peer was killed' client 60 0 server
+start stays --rsocket python3 "$dir/many.py" stays "$port"
+within 60 lines_at_least stays 1 || failed '100 connections again' stays server
+kill -KILL "${pids[server]}"
+ended server 10
+ended stays 30
+grep -q -e heard -e ConnectionResetError "$dir/stays" "$dir/stays.err" ||
+    failed 'the server was killed, and its peer did not hear' stays
+
+# The server is in redis-tools, too; the package of its name would start it.
+if command -v redis-check-rdb >/dev/null; then
+    port=$(free_port)
+    ln -s "$(command -v redis-check-rdb)" "$dir/redis-server"
+    start_server server "$port" --rsocket "$dir/redis-server" --port "$port" --bind 127.0.0.1 --save '' \
+        --dir "$dir"
+    start client --rsocket redis-benchmark -p "$port" -n 5000 -c 100 -q -t set,get,lrange_100
+    expect_status redis-benchmark client 60 0 server
+    printf 'set key "%s"\nbgsave\n' "$(head -c 100000 /dev/zero | tr '\0' x)" >"$dir/commands"
+    start client --rsocket sh -c 'exec redis-cli -p "$1" <"$2"' sh "$port" "$dir/commands"
+    expect_status redis-cli client 30 0 server
+    within 20 test -s "$dir/dump.rdb" || failed 'BGSAVE saved nothing' server client
+    start client --rsocket redis-cli -p "$port" strlen key
+    expect_status redis-cli client 30 0 server
+    grep -q 100000 "$dir/client" || failed 'redis: the value has another length' client
+    stop server
+fi
+
+finish
