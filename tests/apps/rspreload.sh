@@ -14,8 +14,8 @@ with open(sys.argv[1], "wb") as copy:
     copy.write(urllib.request.urlopen(sys.argv[2], timeout=60).read())
 END
 fetch=(curl -s -S -m 60 -o)
-# Debian's curl and the AddressSanitizer of gcc 12 do not start together.
-! "$ANYWARP" env | grep -q asan || fetch=(python3 "$dir/fetch.py")
+# Debian's curl and the sanitizers of gcc 12 do not start together.
+! "$ANYWARP" env | grep -q san.so || fetch=(python3 "$dir/fetch.py")
 
 # serve NAME [OPTION...]: a server of files on $port, with these options of run.
 serve()
