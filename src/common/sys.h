@@ -7,8 +7,8 @@
  * descriptor of ours goes through this file. Each function returns what the kernel returned:
  * a result >= 0, or a negative errno; errno itself is left alone.
  *
- * The two blocking waits, sys_wait() and sys_wait_fd(), are libc calls on purpose: epoll_wait() and
- * ppoll() are not interposed, and they are cancellation points.
+ * The two blocking waits, sys_wait() and sys_wait_fd(), are libc calls on purpose: they are
+ * cancellation points, and who interposes epoll_wait() and ppoll() passes our descriptors on.
  */
 #ifndef ANYWARP_SYS_H
 #define ANYWARP_SYS_H
@@ -100,6 +100,11 @@ _SYS_INLINE long sys_recv(int fd, void *buf, size_t len, int flags)
 _SYS_INLINE long sys_send(int fd, const void *buf, size_t len, int flags)
 {
     _SYS_RET(syscall(SYS_sendto, fd, buf, len, flags, NULL, 0));
+}
+
+_SYS_INLINE long sys_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    _SYS_RET(syscall(SYS_recvmsg, fd, msg, flags));
 }
 
 _SYS_INLINE long sys_sendmsg(int fd, const struct msghdr *msg, int flags)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -308,6 +309,78 @@ static void two_threads_wait_for_one(void **unused)
     }
 }
 
+static int datagrams(struct sockaddr_in *addr)
+{
+    socklen_t len = sizeof *addr;
+    int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
+    assert_true(fd >= 0);
+    *addr = loopback();
+    assert_int_equal(rbind(fd, (struct sockaddr *)addr, sizeof *addr), 0);
+    assert_int_equal(rgetsockname(fd, (struct sockaddr *)addr, &len), 0);
+    return fd;
+}
+
+/* Each is one UDP datagram with a header; what has none is not shown. */
+static void datagrams_arrive(void **unused)
+{
+    (void)unused;
+    struct sockaddr_in a, b, from;
+    socklen_t len = sizeof from;
+    static char much[2033];
+    char text[16] = {0};
+    int fa = datagrams(&a), fb = datagrams(&b), plain = socket(AF_INET, SOCK_DGRAM, 0);
+    expect_errno(rrecv(fb, text, sizeof text, MSG_DONTWAIT), EAGAIN);
+    assert_int_equal(sendto(plain, "stray", 5, 0, (struct sockaddr *)&b, sizeof b), 5);
+    assert_int_equal(rsendto(fa, "hello", 5, 0, (struct sockaddr *)&b, sizeof b), 5);
+    wait_for(fb, POLLIN);
+    assert_int_equal(rrecv(fb, text, 5, MSG_PEEK), 5);
+    assert_int_equal(rrecvfrom(fb, text, sizeof text, 0, (struct sockaddr *)&from, &len), 5);
+    assert_string_equal(text, "hello");
+    assert_int_equal(from.sin_port, a.sin_port);
+    assert_int_equal(rconnect(fb, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(rsend(fb, "", 0, 0), 0);
+    assert_int_equal(rsend(fb, much, 2032, 0), 2032);
+    expect_errno(rsend(fb, much, 2033, 0), EMSGSIZE);
+    wait_for(fa, POLLIN);
+    assert_int_equal(rrecv(fa, text, sizeof text, 0), 0);
+    assert_int_equal(rrecv(fa, text, 3, 0), 3);
+    expect_errno(rlisten(fa, 1), EOPNOTSUPP);
+    expect_errno(riomap(fa, text, 1, PROT_WRITE, 0, 0), ENOTSUP);
+    assert_int_equal(rclose(fa), 0);
+    expect_errno(rclose(fa), EBADF);
+    assert_int_equal(rclose(fb), 0);
+    close(plain);
+}
+
+/* In a child the parent's streams are nothing; its own work, and the parent's go on. */
+static void a_child_makes_its_own(void **unused)
+{
+    (void)unused;
+    struct ends e, own;
+    char text[8] = {0};
+    int status;
+    join(&e);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(WAIT_MS / 1000);
+        if (rsend(e.a, "no", 2, 0) != -1 || errno != EBADF)
+            _exit(1);
+        join(&own);
+        if (rsend(own.a, "yes", 3, 0) != 3 || rrecv(own.b, text, 3, MSG_WAITALL) != 3)
+            _exit(2);
+        part(&own);
+        _exit(memcmp(text, "yes", 3) ? 3 : 0);
+    }
+    assert_true(child > 0);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(rsend(e.a, "ping", 4, 0), 4);
+        assert_int_equal(rrecv(e.b, text, 4, MSG_WAITALL), 4);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    part(&e);
+}
+
 static void options_are_kept(void **unused)
 {
     (void)unused;
@@ -365,7 +438,7 @@ static void what_is_no_socket(void **unused)
     (void)unused;
     struct sockaddr_in addr = loopback();
     char c;
-    expect_errno(rsocket(AF_INET, SOCK_DGRAM, 0), ENOTSUP);
+    expect_errno(rsocket(AF_INET, SOCK_RAW, 0), ENOTSUP);
     expect_errno(rsocket(AF_UNIX, SOCK_STREAM, 0), ENOTSUP);
     expect_errno(rbind(-1, (struct sockaddr *)&addr, sizeof addr), EBADF);
     expect_errno(rlisten(-1, 1), EBADF);
@@ -395,6 +468,8 @@ int main(void)
         cmocka_unit_test(the_peer_writes_into_a_mapping),
         cmocka_unit_test(a_set_tells_of_both_kinds),
         cmocka_unit_test(two_threads_wait_for_one),
+        cmocka_unit_test(datagrams_arrive),
+        cmocka_unit_test(a_child_makes_its_own),
         cmocka_unit_test(options_are_kept),
         cmocka_unit_test(defaults_come_from_files),
         cmocka_unit_test(what_is_no_socket),

@@ -26,6 +26,20 @@ both rstream -T b -T r -S 64 -C 50
 both riostream -T v -S 4096 -C 50
 both riostream -T b -T v -S 65536 -C 50
 
+# bound PORT: whether a UDP socket has it.
+bound()
+{
+    grep -qE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") " /proc/net/udp
+}
+
+# Datagrams; the server stays. Over the kernel's loopback none is lost.
+port=$(free_port)
+start server udpong -b 127.0.0.1 -p "$port"
+within 20 bound "$port" || failed 'udpong does not begin' server
+start client udpong -p "$port" -s 127.0.0.1
+expect_status udpong client 60 0 server
+stop server
+
 # The server of rcopy stays.
 head -c 5000001 /dev/urandom >"$dir/from"
 port=$(free_port)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Listening: the service accepts connections, raccept() takes them from the queue. */
 #include "cma/rs/address.h"
+#include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 #include "common/sys.h"
 
@@ -100,7 +101,7 @@ int rlisten(int socket, int backlog)
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_fail(rs_dgram_is(socket) ? EOPNOTSUPP : EBADF);
     pthread_mutex_lock(&rs->lock);
     int r = 0;
     if (rs->phase == RS_NEW || rs->phase == RS_BOUND) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cma/rs/address.h"
+#include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 
 #include <netinet/in.h>
@@ -18,7 +19,7 @@ static int name(int socket, struct sockaddr *addr, socklen_t *len,
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_name(socket, addr, len, of == rdma_get_peer_addr);
     if (!addr || !len)
         return rs_fail(EFAULT);
     rs_copy_address(of(rs->id), addr, len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that the peer writes to with riowrite(). */
+#include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offse
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_fail(rs_dgram_is(socket) ? ENOTSUP : EBADF);
     if (!buf || !len || len > UINT32_MAX || flags || prot & ~PROT_WRITE)
         return rs_fail(EINVAL);
     struct rs_iomap *m = calloc(1, sizeof *m);

@@ -88,9 +88,13 @@ void rs_give_credits(struct rs *rs)
 {
     uint32_t half = rs->sizes.rbuf / 2;
     bool room = rs->freed >= half;
-    if (rs->disconnected || rs->disconnect_posted || rs->ctrl < 2 ||
+    if (rs->disconnected || rs->disconnect_posted ||
         (!room && (int16_t)(uint16_t)(rs->rseq - rs->rseq_comp) < 0))
         return;
+    if (rs->ctrl < 2) { /* when one completes, whether or not the program calls then */
+        rs_service_watch(rs);
+        return;
+    }
     uint32_t message = RS_MESSAGE(RS_OP_CREDIT, (uint16_t)(rs->rseq + rs->sizes.rq));
     rs->rseq_comp = (uint16_t)(rs->rseq + rs->sizes.rq / 2);
     if (!room) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rsetsockopt(), rgetsockopt(), rfcntl(). */
+#include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 #include "common/sys.h"
 
@@ -117,7 +118,7 @@ int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_
     struct rs *rs = rs_get(socket);
     int value, r;
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_set_option(socket, level, optname, optval, optlen);
     if (!optval || optlen < sizeof value)
         return rs_fail(EINVAL);
     memcpy(&value, optval, sizeof value);
@@ -214,7 +215,7 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
     const void *from = &value;
     socklen_t size = sizeof value;
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_get_option(socket, level, optname, optval, optlen);
     if (!optval || !optlen)
         return rs_fail(EFAULT);
     pthread_mutex_lock(&rs->lock);
@@ -245,12 +246,12 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 int rfcntl(int socket, int cmd, ...)
 {
     struct rs *rs = rs_get(socket);
-    if (!rs)
-        return rs_fail(EBADF);
     va_list args;
     va_start(args, cmd);
     long arg = cmd == F_SETFL || cmd == F_SETFD ? va_arg(args, int) : 0;
     va_end(args);
+    if (!rs)
+        return rs_dgram_fcntl(socket, cmd, arg);
     long r;
     switch (cmd) {
     case F_GETFL:

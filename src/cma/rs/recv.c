@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Receiving. */
 #include "cma/rs/address.h"
+#include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 
 #include <string.h>
@@ -68,11 +69,26 @@ static ssize_t receive(struct rs *rs, uint8_t *buf, size_t len, int flags)
     return (ssize_t)done;
 }
 
+static ssize_t datagram(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+                        socklen_t *from_len)
+{
+    struct iovec iov = {buf, len};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (from && from_len) {
+        msg.msg_name = from;
+        msg.msg_namelen = *from_len;
+    }
+    ssize_t n = rs_dgram_receive(fd, &msg, flags);
+    if (n >= 0 && from && from_len)
+        *from_len = msg.msg_namelen;
+    return n;
+}
+
 ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return datagram(socket, buf, len, flags, NULL, NULL);
     pthread_mutex_lock(&rs->lock);
     ssize_t n = receive(rs, buf, len, flags);
     pthread_mutex_unlock(&rs->lock);
@@ -82,6 +98,8 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
                   socklen_t *addrlen)
 {
+    if (rs_dgram_is(socket))
+        return datagram(socket, buf, len, flags, src_addr, addrlen);
     ssize_t n = rrecv(socket, buf, len, flags);
     if (n > 0 && src_addr)
         rgetpeername(socket, src_addr, addrlen);
@@ -92,7 +110,7 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_receive(socket, msg, flags);
     if (msg->msg_control && msg->msg_controllen)
         return rs_fail(ENOTSUP);
     ssize_t done = 0, n = 0;

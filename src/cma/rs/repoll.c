@@ -71,6 +71,12 @@ bool rs_repoll_close(int fd)
     return true;
 }
 
+void rs_repoll_forked(void)
+{
+    pthread_mutex_init(&sets_lock, NULL);
+    list_init(&sets);
+}
+
 static int grow(struct set *set)
 {
     if (set->count < set->room)

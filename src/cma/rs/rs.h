@@ -92,7 +92,8 @@ struct rs {
     bool readable, writable; /* directions that are open */
     bool hung_up;            /* we shut both */
     bool disconnected, disconnect_posted;
-    int err; /* what ended the connection, or 0 */
+    int err;                /* what ended the connection, or 0 */
+    bool watched, watching; /* the service knows comp; it waits for that */
 
     /* what the peer offers */
     struct rs_hello peer;
@@ -134,6 +135,8 @@ struct rs *rs_get(int fd);
 struct rs *rs_create(const struct rs_sizes *sizes);
 /** Frees all that a socket holds. Not for one with waiters. */
 void rs_destroy(struct rs *rs);
+/** In a child of fork(): the sockets stay with the parent, and what they hold is lost. */
+void rs_forget_all(void);
 
 /* config.c */
 
@@ -186,6 +189,8 @@ void rs_wake_all(struct rs *rs);
 int rs_wake_fd(void);
 void rs_wake_drain(int fd);
 void rs_wake(int fd);
+/** In a child of fork(): the eventfd is the parent's, too, whose wake-ups are not to be taken. */
+void rs_wake_forked(void);
 /** Asks for a wake-up when something completes. Lock held. */
 void rs_arm(struct rs *rs);
 /** Waits, giving up the lock meanwhile, until @p ready(rs). @return 0, -EAGAIN, -EINTR, -ENOMEM */
@@ -200,6 +205,10 @@ int rs_sleep(struct pollfd *fds, nfds_t n, int timeout_ms);
 /* service.c */
 
 int rs_service_add(struct rs *rs);
+/** Lets the service look once when something completes: it has to, and nobody may call. */
+void rs_service_watch(struct rs *rs);
+/** In a child of fork(): the thread is not there. */
+void rs_service_forked(void);
 void rs_service_remove(struct rs *rs);
 void rs_service_lock(void);
 void rs_service_unlock(void);
@@ -231,6 +240,8 @@ ssize_t rs_send_piece(struct rs *rs, const void *buf, size_t len, const struct r
 
 /** Closes a set of repoll_create(). @return false if @p fd is none */
 bool rs_repoll_close(int fd);
+/** In a child of fork(): the sets stay with the parent. */
+void rs_repoll_forked(void);
 
 static inline int rs_fail(int err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sending. */
+#include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 
 #include <string.h>
@@ -164,7 +165,7 @@ ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_send(socket, msg, flags);
     if (msg->msg_control && msg->msg_controllen)
         return rs_fail(ENOTSUP);
     ssize_t done = 0;
@@ -208,9 +209,11 @@ ssize_t rwrite(int socket, const void *buf, size_t count)
 ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
                 const struct sockaddr *dest_addr, socklen_t addrlen)
 {
-    if (dest_addr || addrlen)
-        return rs_fail(rs_get(socket) ? EISCONN : EBADF);
-    return rsend(socket, buf, len, flags);
+    struct iovec iov = {(void *)buf, len};
+    struct msghdr msg = {(void *)dest_addr, addrlen, &iov, 1, NULL, 0, 0};
+    if (rs_get(socket) && (dest_addr || addrlen))
+        return rs_fail(EISCONN);
+    return rsendmsg(socket, &msg, flags);
 }
 
 /* The next mapping entry that covers @p offset. @return bytes it covers, 0: none */

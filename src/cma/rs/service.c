@@ -14,7 +14,8 @@
 
 /* Held while a socket is handled, so that it stays. */
 static pthread_mutex_t service_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t service_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool started;
 static int service_epoll = -1, service_error;
 
 void rs_service_lock(void)
@@ -55,6 +56,7 @@ static void serve(uint64_t what)
         if (what & TIMER) {
             keep_alive(rs);
         } else {
+            rs->watching = false;
             if (rs_step(rs))
                 rs_wake_all(rs);
             rs_progress(rs);
@@ -94,11 +96,35 @@ static void service_start(void)
 
 int rs_service_add(struct rs *rs)
 {
-    pthread_once(&service_once, service_start);
+    pthread_mutex_lock(&start_mutex);
+    if (!started)
+        service_start();
+    started = true;
+    pthread_mutex_unlock(&start_mutex);
     if (service_error)
         return -service_error;
     struct epoll_event event = {EPOLLIN, {.u64 = (uint32_t)rs->fd}};
     return (int)sys_epoll_ctl(service_epoll, EPOLL_CTL_ADD, rs->fd, &event);
+}
+
+void rs_service_watch(struct rs *rs)
+{
+    struct epoll_event event = {EPOLLIN | EPOLLONESHOT, {.u64 = (uint32_t)rs->fd}};
+    if (rs->watching)
+        return;
+    rs_arm(rs);
+    sys_epoll_ctl(service_epoll, rs->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, rs->comp->fd, &event);
+    rs->watched = rs->watching = true;
+}
+
+void rs_service_forked(void)
+{
+    pthread_mutex_init(&service_mutex, NULL);
+    pthread_mutex_init(&start_mutex, NULL);
+    if (service_epoll >= 0)
+        sys_close(service_epoll);
+    service_epoll = -1;
+    started = false;
 }
 
 void rs_service_remove(struct rs *rs)
@@ -106,6 +132,8 @@ void rs_service_remove(struct rs *rs)
     if (service_epoll < 0)
         return;
     sys_epoll_ctl(service_epoll, EPOLL_CTL_DEL, rs->fd, NULL);
+    if (rs->watched)
+        sys_epoll_ctl(service_epoll, EPOLL_CTL_DEL, rs->comp->fd, NULL);
     if (rs->keepalive_timer >= 0)
         sys_epoll_ctl(service_epoll, EPOLL_CTL_DEL, rs->keepalive_timer, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Making, binding, connecting and closing sockets. */
+#include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 
 #include <netinet/in.h>
@@ -11,6 +12,9 @@
 int rsocket(int domain, int type, int protocol)
 {
     int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if ((domain == AF_INET || domain == AF_INET6) && kind == SOCK_DGRAM &&
+        (!protocol || protocol == IPPROTO_UDP))
+        return rs_dgram_open(domain, type);
     if ((domain != AF_INET && domain != AF_INET6) || kind != SOCK_STREAM ||
         (protocol && protocol != IPPROTO_TCP))
         return rs_fail(ENOTSUP);
@@ -33,9 +37,8 @@ int rsocket(int domain, int type, int protocol)
 int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
     struct rs *rs = rs_get(socket);
-    (void)addrlen;
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_bind(socket, addr, addrlen);
     pthread_mutex_lock(&rs->lock);
     int r = rdma_bind_addr(rs->id, (struct sockaddr *)addr);
     if (r == 0)
@@ -79,7 +82,7 @@ int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_connect(socket, addr, addrlen);
     if (!addr || addrlen < sizeof(struct sockaddr_in))
         return rs_fail(EINVAL);
     int r;
@@ -144,7 +147,7 @@ int rshutdown(int socket, int how)
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_fail(EBADF);
+        return rs_dgram_shutdown(socket, how);
     if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
         return rs_fail(EINVAL);
     pthread_mutex_lock(&rs->lock);
@@ -173,7 +176,7 @@ int rclose(int socket)
 {
     struct rs *rs = rs_get(socket);
     if (!rs)
-        return rs_repoll_close(socket) ? 0 : rs_fail(EBADF);
+        return rs_repoll_close(socket) ? 0 : rs_dgram_close(socket);
     pthread_mutex_lock(&rs->lock);
     if (rs->phase == RS_CONNECTED)
         shut(rs, SHUT_RDWR, CLOSE_MS);

@@ -8,12 +8,27 @@
 #define NUMBERS 65536
 
 static _Atomic(struct rs *) sockets[NUMBERS];
+static atomic_int top;
 
 struct rs *rs_get(int fd)
 {
     if (fd < 0 || fd >= NUMBERS)
         return NULL;
     return atomic_load_explicit(&sockets[fd], memory_order_acquire);
+}
+
+void rs_forget_all(void)
+{
+    for (int fd = 0; fd < atomic_load_explicit(&top, memory_order_relaxed); fd++)
+        atomic_store_explicit(&sockets[fd], NULL, memory_order_relaxed);
+}
+
+/* Numbers below it were ever in use. */
+static void raise_top(int to)
+{
+    int now = atomic_load_explicit(&top, memory_order_relaxed);
+    while (now < to && !atomic_compare_exchange_weak(&top, &now, to))
+        ;
 }
 
 struct rs *rs_create(const struct rs_sizes *sizes)
@@ -39,6 +54,7 @@ struct rs *rs_create(const struct rs_sizes *sizes)
     list_init(&rs->children);
     list_init(&rs->child);
     list_init(&rs->iomaps);
+    raise_top(rs->fd + 1);
     atomic_store_explicit(&sockets[rs->fd], rs, memory_order_release);
     return rs;
 

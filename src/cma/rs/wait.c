@@ -31,6 +31,15 @@ int rs_wake_fd(void)
     return (int)fd;
 }
 
+void rs_wake_forked(void)
+{
+    pthread_once(&wake_once, wake_init);
+    intptr_t value = (intptr_t)pthread_getspecific(wake_key);
+    if (value)
+        sys_close((int)value - 1);
+    pthread_setspecific(wake_key, NULL);
+}
+
 void rs_wake(int fd)
 {
     uint64_t one = 1;
