@@ -41,8 +41,9 @@ pong()
     within 20 bound "$port" || failed 'udpong does not begin' server
     start client udpong -T "$1" -S 1024 -C 100 -p "$port" -s 127.0.0.1
     ended client 10
+    local client_status=$status
     stop server
-    [ "$status" = 0 ]
+    [ "$client_status" = 0 ]
 }
 
 for manner in b n; do
