@@ -144,7 +144,7 @@ static int create_qp_locked(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
     int r = complete_attr(id, attr);
     if (r < 0)
         return r;
-    struct ibv_qp *qp = ibv_create_qp_ex(pub->verbs, attr);
+    struct ibv_qp *qp = iw_cm_create_qp(pub->verbs, attr);
     if (!qp)
         return -errno;
     r = init_qp(id, qp);

@@ -23,6 +23,8 @@ enum lock_rank {
     LOCK_PROGRAM,
     LOCK_FORKING,  /* two threads may fork at the same time */
     LOCK_IN_ORDER, /* cm/listen.c: connections are told of in the order in which they came */
+    LOCK_DIALS,    /* the ports that QPs are dialled by, and who is found there */
+    LOCK_DIAL,     /* the connection by number of one QP */
     LOCK_CM,       /* a CM endpoint's state */
     LOCK_PD,       /* the windows of a protection domain */
     LOCK_QP_RX,    /* everything received, struct iw_qp_rx; progress only tries it */

@@ -6,6 +6,7 @@
 #include "common/list.h"
 #include "conn/stream_mem.h"
 #include "engine/end.h"
+#include "qpn/hello.h"
 #include "unit/vectors.h"
 #include "wire/opcode.h"
 #include "wire/terminate.h"
@@ -281,12 +282,23 @@ static void stream(void)
     stream_rest();
 }
 
+static void hello(void)
+{
+    const struct iw_hello h = {
+        .from = {.qpn = 0x8a2501, .epoch = 7, .gid.raw = {[10] = 0xff, 0xff, 192, 0, 2, 1}},
+        .to = {.qpn = 0x8a2502, .gid.raw = {0xfe, 0x80, [15] = 2}},
+    };
+    uint8_t p[IW_HELLO_BYTES];
+    iw_hello_encode(p, &h);
+    line(p, sizeof(p), NULL, 0);
+}
+
 static const struct {
     const char *name;
     void (*print)(void);
 } targets[] = {
-    {"ddp", ddp},       {"fpdu", fpdu},           {"mpa", mpa}, {"nego", nego}, {"rdmap", rdmap},
-    {"stream", stream}, {"terminate", terminate},
+    {"ddp", ddp},   {"fpdu", fpdu},   {"hello", hello},   {"mpa", mpa},
+    {"nego", nego}, {"rdmap", rdmap}, {"stream", stream}, {"terminate", terminate},
 };
 
 int main(int argc, char **argv)
@@ -296,6 +308,6 @@ int main(int argc, char **argv)
             targets[i].print();
             return 0;
         }
-    fprintf(stderr, "usage: seeds ddp|fpdu|mpa|nego|rdmap|stream|terminate\n");
+    fprintf(stderr, "usage: seeds ddp|fpdu|hello|mpa|nego|rdmap|stream|terminate\n");
     return 2;
 }

@@ -91,6 +91,11 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
     X(ATTR_MASK, attr_mask)                                                                        \
     X(ATTR_VALUE, attr_value)                                                                      \
     X(TRANSITION, transition)                                                                      \
+    X(NO_GID, no_gid)                                                                              \
+    X(NO_NUMBER, no_number)                                                                        \
+    X(GID_INDEX, gid_index)                                                                        \
+    X(GID_KIND, gid_kind)                                                                          \
+    X(ITSELF, itself)                                                                              \
     X(NO_CONNECTION, no_connection)                                                                \
     X(STATE, state)                                                                                \
     X(NO_QP, no_qp)                                                                                \

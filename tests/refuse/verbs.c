@@ -457,23 +457,111 @@ int refused_transition(void)
 }
 
 /** Full masks, as programs set them that use no rdma_cm. */
+#define RTR_MASK                                                                                   \
+    (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |                \
+     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+
+/** To RTR for a peer of this host, @p change it before. @return the errno */
+static int to_rtr(struct ibv_qp *qp, void (*change)(struct ibv_qp *qp, struct ibv_qp_attr *attr))
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = qp->qp_num ^ 1,
+        .max_dest_rd_atomic = 1,
+        .ah_attr = {.port_num = 1, .is_global = 1, .grh.sgid_index = 1},
+    };
+    assert_int_equal(ibv_query_gid(qp->context, 1, 1, &attr.ah_attr.grh.dgid), 0);
+    change(qp, &attr);
+    return ibv_modify_qp(qp, &attr, RTR_MASK);
+}
+
+/** The same with a queue pair of the program's own. */
+static int own_to_rtr(void (*change)(struct ibv_qp *qp, struct ibv_qp_attr *attr))
+{
+    struct ibv_qp_init_attr init = qp_attr();
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &init);
+    assert_non_null(qp);
+    int r = to_rtr(qp, change);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
 int refused_no_connection(void)
 {
     struct ibv_qp_init_attr init = qp_attr();
     struct ibv_qp *qp = ibv_create_qp(w.pd, &init);
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-                               .path_mtu = IBV_MTU_1024,
-                               .ah_attr = {.port_num = 1},
-                               .max_dest_rd_atomic = 1};
-    assert_int_equal(ibv_modify_qp(qp, &attr,
-                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                       IBV_QP_MIN_RNR_TIMER),
-                     0);
-    attr.qp_state = IBV_QPS_RTS;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .port_num = 1};
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT), 0);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14};
     int r = ibv_modify_qp(qp, &attr,
                           IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
     ibv_destroy_qp(qp);
     return r;
+}
+
+static void no_gid(struct ibv_qp *qp, struct ibv_qp_attr *attr)
+{
+    (void)qp;
+    attr->ah_attr.is_global = 0;
+}
+
+int refused_no_gid(void)
+{
+    return own_to_rtr(no_gid);
+}
+
+static void as_it_is(struct ibv_qp *qp, struct ibv_qp_attr *attr)
+{
+    (void)qp, (void)attr;
+}
+
+int refused_no_number(void)
+{
+    struct cm_sides s;
+    cm_open(&s, NULL);
+    struct rdma_cm_id *id = cm_prepare(s.a, &s.addr);
+    int r = to_rtr(id->qp, as_it_is);
+    cm_drop(id);
+    cm_close(&s);
+    return r;
+}
+
+static void other_index(struct ibv_qp *qp, struct ibv_qp_attr *attr)
+{
+    (void)qp;
+    attr->ah_attr.grh.sgid_index = 250;
+}
+
+int refused_gid_index(void)
+{
+    return own_to_rtr(other_index);
+}
+
+/** From an IPv4 address to an IPv6 address, or the other way round. */
+static void other_kind(struct ibv_qp *qp, struct ibv_qp_attr *attr)
+{
+    union ibv_gid *gid = &attr->ah_attr.grh.dgid;
+    const union ibv_gid four = {.raw = {[10] = 0xff, 0xff, 192, 0, 2, 1}};
+    (void)qp;
+    if (memcmp(gid, &four, 12) == 0)
+        *gid = (union ibv_gid){.raw = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
+    else
+        *gid = four;
+}
+
+int refused_gid_kind(void)
+{
+    return own_to_rtr(other_kind);
+}
+
+static void itself(struct ibv_qp *qp, struct ibv_qp_attr *attr)
+{
+    attr->dest_qp_num = qp->qp_num;
+}
+
+int refused_itself(void)
+{
+    return own_to_rtr(itself);
 }

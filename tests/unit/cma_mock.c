@@ -348,6 +348,12 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     return qp;
 }
 
+struct ibv_qp *iw_cm_create_qp(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr)
+{
+    (void)c;
+    return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr); /* it begins like that */
+}
+
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
     return destroy(qp, &mock.qps);

@@ -163,6 +163,13 @@ IW_CM_EXPORT void iw_cm_resume(struct iw_cm *cm);
 IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);
 
 /**
+ * ibv_create_qp_ex() for a QP that endpoints alone connect: no port goes with its number.
+ * @return NULL and errno as there
+ */
+IW_CM_EXPORT struct ibv_qp *iw_cm_create_qp(struct ibv_context *context,
+                                            struct ibv_qp_init_attr_ex *attr);
+
+/**
  * That of the device whose interface has a local address. Loopback belongs to every device: it is
  * the first one's if none stands for the loopback interface.
  * @return NULL and errno (ENODEV: no device has it)

@@ -80,7 +80,13 @@
     X(ATTR_MASK, EOPNOTSUPP, "attr_mask %#x: not all of it is known")                              \
     X(ATTR_VALUE, EINVAL, "an attribute of mask %#x has a value that is not possible")             \
     X(TRANSITION, EINVAL, "from %s to %s with mask %#x is no transition of a QP")                  \
-    X(NO_CONNECTION, EINVAL, "a QP comes to RTS by rdma_connect() and rdma_accept() only")         \
+    X(NO_CONNECTION, EINVAL,                                                                       \
+      "a QP comes to RTS by rdma_connect() or rdma_accept(), or from RTR with a peer's number")    \
+    X(NO_GID, EINVAL, "the address has no GID (ah_attr.is_global): programs ask for one, as -g 1") \
+    X(NO_NUMBER, EINVAL, "the QP has no number to be dialled by: rdma_create_qp() made it")        \
+    X(GID_INDEX, EINVAL, "there is no GID %u (grh.sgid_index)")                                    \
+    X(GID_KIND, EHOSTUNREACH, "the two GIDs are addresses of different kinds")                     \
+    X(ITSELF, EOPNOTSUPP, "a QP cannot be connected to itself")                                    \
     /* ids of librdmacm */                                                                         \
     X(STATE, EINVAL, "the id is in state %s%s")                                                    \
     X(NO_QP, EINVAL, "the id has no queue pair: rdma_create_qp() first")                           \

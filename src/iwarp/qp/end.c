@@ -46,6 +46,13 @@ static void stop_sending_locked(struct iw_qp *qp)
     qp->stream->ops->shutdown(qp->stream);
 }
 
+/** Whether the QP stays as it is without its connection: one by number knows of no peer that goes.
+ */
+static bool outlives(const struct iw_qp *qp, enum iwc_close_event event)
+{
+    return qp->by_number && (event == IWC_CLOSE_EV_FIN || event == IWC_CLOSE_EV_LOST);
+}
+
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
 {
     assert_held(&qp->tx.lock);
@@ -60,7 +67,8 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
     if (step.actions & IWC_CLOSE_SEND_FIN)
         stop_sending_locked(qp);
     if (step.actions & IWC_CLOSE_FAIL) {
-        note_locked(qp, IW_ERR_LLP_CLOSED, w);
+        if (!outlives(qp, event))
+            note_locked(qp, IW_ERR_LLP_CLOSED, w);
         qp->end.untold = qp->cm;
         news = IW_QP_NEWS_DISCONNECTED;
     }
@@ -86,9 +94,19 @@ void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
 }
 
+static bool undone_locked(const struct iw_qp_tx *tx)
+{
+    assert_held(&tx->lock);
+    return tx->sq.tail != tx->sq.head || tx->cork.copied_pos > tx->half.sent_pos;
+}
+
 void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 {
-    bool undone = qp->tx.sq.tail != qp->tx.sq.head || qp->tx.cork.copied_pos > qp->tx.half.sent_pos;
+    bool undone = undone_locked(&qp->tx);
+    if (qp->by_number && qp->end.close == IWC_CLOSE_OPEN) {
+        unused = 0;
+        iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
+    }
     if (qp->end.close == IWC_CLOSE_OPEN && (unused || undone)) {
         if (unused)
             iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", unused);
@@ -110,7 +128,9 @@ void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
         iw_error_text(-error, text);
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", text);
     }
-    if (qp->tx.linked)
+    if (qp->by_number && qp->end.close == IWC_CLOSE_OPEN)
+        iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
+    if (qp->tx.linked && (!qp->by_number || undone_locked(&qp->tx)))
         note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
 }
@@ -193,6 +213,8 @@ static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
     struct iw_wakes w;
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
     const struct iw_qp_owner *owner = atomic_load(&qp->owner);
+    if (news & IW_QP_NEWS_STRANDED)
+        qp->stranded(qp);
     if (owner)
         owner->news(qp, life, news);
     if (news & IW_QP_NEWS_DISCONNECTED) {

@@ -28,7 +28,8 @@ int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *
 {
     int r = -EINVAL;
     lock_get(&qp->tx.lock);
-    if (!qp->end.error && !qp->was_linked && !qp->cm && qp->tx.state <= IBV_QPS_RTR) {
+    bool early = qp->tx.state <= IBV_QPS_RTR || (qp->by_number && qp->tx.state == IBV_QPS_RTS);
+    if (!qp->end.error && !qp->was_linked && !qp->cm && early) {
         qp->cm = cm;
         atomic_store(&qp->owner, owner);
         if (ack_timeout)
@@ -55,7 +56,7 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed)
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
     qp->cm = NULL;
-    if (failed) {
+    if (failed && !qp->by_number) {
         iw_qp_explain(qp, IW_ERR_LLP_CLOSED, "no connection came about");
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     }
@@ -129,7 +130,10 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->end.close = IWC_CLOSE_OPEN;
         qp->tx.linked = qp->was_linked = true;
         iw_order_connections(1);
-        iw_qp_set_state_locked(qp, IBV_QPS_RTS);
+        if (!qp->by_number)
+            iw_qp_set_state_locked(qp, IBV_QPS_RTS);
+        else if (qp->attr.max_rd_atomic < qp->tx.ord.limit && qp->tx.state == IBV_QPS_RTS)
+            qp->tx.ord.limit = qp->attr.max_rd_atomic;
     }
     lock_put(&qp->tx.lock);
     if (!r && l->early_len)
@@ -213,6 +217,19 @@ void iw_qp_stalled(struct iw_qp *qp)
     iw_rx_leave(qp);
 }
 
+void iw_qp_unreached(struct iw_qp *qp)
+{
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
+    if (qp->by_number && !qp->tx.linked && qp->tx.sq.head != qp->tx.sq.tail) {
+        iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s",
+                      qp->was_linked ? "the peer has gone" : "the peer did not answer");
+        iw_qp_fail_locked(qp, IW_ERR_LLP_LOST, NULL, 0, &w);
+    }
+    iw_qp_leave(qp, &w);
+}
+
 void iw_qp_watched(struct iw_qp *qp, bool watched)
 {
     lock_get(&qp->tx.lock);
@@ -268,8 +285,10 @@ void iw_qp_unlink(struct iw_qp *qp)
     struct iw_wakes w;
     iw_qp_enter_rx(qp, &w);
     lock_get(&qp->tx.lock);
+    bool open = qp->tx.linked;
     qp->tx.linked = qp->end.untold = false;
-    iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
+    if (!qp->by_number || open)
+        iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     if (qp->stream)
         iw_order_connections(-1);
     qp->stream = NULL;

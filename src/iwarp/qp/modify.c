@@ -4,6 +4,7 @@
  * still in RTR, and a stream only ever belongs to a QP in RTS or later.
  */
 #include "common/usdt.h"
+#include "env/conf.h"
 #include "env/refuse.h"
 #include "qp/end.h"
 #include "qp/link.h"
@@ -46,8 +47,9 @@
 /** A stream's agreed depths can only be lowered. */
 static bool depths_ok(const struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-    uint32_t ord = qp->was_linked ? qp->tx.ord.limit : IW_MAX_DEPTH;
-    uint32_t ird = qp->was_linked ? qp->tx.ird.limit : IW_MAX_DEPTH;
+    bool agreed = qp->was_linked && !qp->by_number;
+    uint32_t ord = agreed ? qp->tx.ord.limit : IW_MAX_DEPTH;
+    uint32_t ird = agreed ? qp->tx.ird.limit : IW_MAX_DEPTH;
     return (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || a->max_rd_atomic <= ord) &&
            (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || a->max_dest_rd_atomic <= ird);
 }
@@ -93,9 +95,9 @@ static void keep_locked(struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
 #undef X
     if (mask & IBV_QP_ACCESS_FLAGS)
         qp->access = a->qp_access_flags;
-    if (qp->was_linked && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
+    if (qp->was_linked && (mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic < qp->tx.ord.limit)
         qp->tx.ord.limit = a->max_rd_atomic;
-    if (qp->was_linked && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
+    if (qp->was_linked && !qp->by_number && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
         qp->tx.ird.limit = a->max_dest_rd_atomic;
 }
 
@@ -106,13 +108,14 @@ static void reset_locked(struct iw_qp *qp)
     iw_qp_set_state_locked(qp, IBV_QPS_RESET);
     qp->attr = (struct ibv_qp_attr){0};
     qp->access = 0;
+    qp->by_number = false;
     iw_rq_clear(&qp->own_rq);
 }
 
 /** Whether RESET has more to do than to forget what was set and posted. */
 static bool has_past(const struct iw_qp *qp)
 {
-    return qp->was_linked || qp->cm || qp->end.error;
+    return qp->was_linked || qp->by_number || qp->cm || qp->end.error;
 }
 
 static void drain_locked(struct iw_qp *qp, bool notify, struct iw_wakes *w)
@@ -126,7 +129,8 @@ static void drain_locked(struct iw_qp *qp, bool notify, struct iw_wakes *w)
 }
 
 /** The effect of a transition that is legal. @return 0 or EINVAL */
-static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, struct iw_wakes *w)
+static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, int mask, bool notify,
+                       struct iw_wakes *w)
 {
     switch (to) {
     case IBV_QPS_RESET:
@@ -135,8 +139,8 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, stru
         else
             reset_locked(qp);
         return 0;
-    case IBV_QPS_RTS: /* only a connection leads here */
-        if (!qp->tx.linked)
+    case IBV_QPS_RTS: /* only a connection leads here, or the number of a peer */
+        if (!qp->tx.linked && !qp->by_number)
             return iw_refuse(MODIFY, NO_CONNECTION);
         iw_qp_set_state_locked(qp, to);
         iw_qp_transmit_locked(qp, w);
@@ -147,6 +151,13 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, bool notify, stru
         return 0;
     case IBV_QPS_ERR:
         iw_qp_fail_locked(qp, IW_ERR_RDMAP_LOCAL, NULL, 0, w);
+        return 0;
+    case IBV_QPS_RTR:
+        if ((mask & IBV_QP_DEST_QPN) && !qp->cm) {
+            qp->by_number = true;
+            qp->ext = iw_conf()->ext; /* only anywarp is reached so */
+        }
+        iw_qp_set_state_locked(qp, to);
         return 0;
     default:
         iw_qp_set_state_locked(qp, to);
@@ -172,7 +183,7 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
         r = iw_refuse(MODIFY, TRANSITION, iw_qp_state_name(qp->tx.state), iw_qp_state_name(to),
                       (unsigned)mask);
     if (!r && !past && (mask & IBV_QP_STATE))
-        r = move_locked(qp, to, notify, &w);
+        r = move_locked(qp, to, mask, notify, &w);
     if (!r)
         keep_locked(qp, attr, mask);
     bool reset = qp->end.forgets;
@@ -192,7 +203,7 @@ void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_
     attr->port_num = 1;
     if (!attr->path_mtu)
         attr->path_mtu = IBV_MTU_4096;
-    if (qp->was_linked) {
+    if (qp->was_linked && !qp->by_number) {
         attr->max_rd_atomic = (uint8_t)qp->tx.ord.limit;
         attr->max_dest_rd_atomic = (uint8_t)qp->tx.ird.limit;
     }

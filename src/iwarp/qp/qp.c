@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #define BUCKETS    4096
-#define QPN_MASK   0xffffff
+#define UNDIALLED  (1024 << 8) /* numbers from here on are a TCP port's, see qpn/number.h */
 #define INLINE_MIN 64 /* always there: rdma_xclient posts inline on a QP that asked for none */
 
 static struct {
@@ -38,27 +38,31 @@ static struct iw_qp **find_locked(uint32_t qpn)
     return p;
 }
 
-/** Gives a random number that is free and not 0 or 1. @return 0 or EIO */
-static int number_take(struct iw_qp *qp)
+/** @return whether it was free */
+static bool number_enter(struct iw_qp *qp, uint32_t n)
 {
-    for (;;) {
-        uint32_t n;
+    lock_get(&numbers.lock);
+    struct iw_qp **p = find_locked(n);
+    bool taken = *p != NULL;
+    if (!taken) {
+        qp->pub.qp_num = qp->pub.handle = n;
+        *p = qp;
+    }
+    lock_put(&numbers.lock);
+    return !taken;
+}
+
+/** Gives @p n, or a random number that is free and neither 0, 1 nor a port's. @return 0 or EIO */
+static int number_take(struct iw_qp *qp, uint32_t n)
+{
+    if (n)
+        return number_enter(qp, n) ? 0 : EIO;
+    do {
         if (iw_random32(&n))
             return EIO;
-        n &= QPN_MASK;
-        if (n < 2)
-            continue;
-        lock_get(&numbers.lock);
-        struct iw_qp **p = find_locked(n);
-        bool taken = *p != NULL;
-        if (!taken) {
-            qp->pub.qp_num = qp->pub.handle = n;
-            *p = qp;
-        }
-        lock_put(&numbers.lock);
-        if (!taken)
-            return 0;
-    }
+        n %= UNDIALLED;
+    } while (n < 2 || !number_enter(qp, n));
+    return 0;
 }
 
 static void number_give(struct iw_qp *qp)
@@ -260,7 +264,7 @@ void iw_qp_fork(enum fork_step step)
     lock_class_fork(&rx_locks, step);
 }
 
-struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint32_t number)
 {
     int r = check(pd, attr);
     struct iw_qp *qp = r ? NULL : calloc(1, sizeof(*qp));
@@ -272,7 +276,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr)
     describe(qp, pd, attr);
     r = prepare(qp, attr);
     if (!r)
-        r = number_take(qp);
+        r = number_take(qp, number);
     if (r) {
         release(qp);
         errno = r;

@@ -54,6 +54,7 @@
 #include <stdint.h>
 
 struct iw_cm;
+struct iw_dial;
 struct iw_qp;
 struct iw_srq;
 
@@ -225,6 +226,7 @@ enum iw_qp_news {
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
     IW_QP_NEWS_UNMET = 1 << 7, /* a Send finds no receive: iw_qp_unmet() is due in a second */
+    IW_QP_NEWS_STRANDED = 1 << 8, /* not the CM's: posted by number, without a connection */
 };
 
 /* See cq/counter.h. */
@@ -357,8 +359,13 @@ struct iw_qp {
     /* under tx.lock */
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */
     struct ibv_qp_attr attr; /* what modify_qp set */
+    bool by_number;          /* moved to RTR with a GID and a number: the peer's end is not its */
     struct iw_cm *cm;        /* gets the news; its reference is the CM's business */
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
+
+    /* of a QP that is not rdma_create_qp()'s; constant; see qpn/dial.h */
+    struct iw_dial *dial;
+    void (*stranded)(struct iw_qp *qp); /* it has posted, and there is no connection */
 
     /* changed under rx.lock and tx.lock, so that either is enough to read it */
     struct iwc_stream *stream;
@@ -387,10 +394,11 @@ static inline struct iw_qp *iw_qp(struct ibv_qp *q)
 /**
  * Creates a QP in state INIT, as other devices of node type RNIC do, and writes the true caps back
  * to @p attr.
+ * @param number  that nobody else has; 0: one that no port goes with
  * @return NULL and errno: EOPNOTSUPP (not RC), EINVAL (caps over the limits, missing CQ), ENOMEM,
  * EIO
  */
-struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr);
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint32_t number);
 /** Closes the stream; what was posted goes out first, at most 1 s. Nothing uses the QP afterwards.
  */
 void iw_qp_stop(struct iw_qp *qp);

@@ -108,6 +108,7 @@ static void renew_state_locked(struct iw_qp *qp)
     qp->access = 0;
     qp->attr = (struct ibv_qp_attr){0};
     qp->same_host = qp->ext = qp->was_linked = qp->silent = qp->fin_known = false;
+    qp->by_number = false;
     atomic_store(&qp->hints.heard, false);
     atomic_store(&qp->hints.looked_heard, false);
     iw_stats_set(&qp->stats->error, 0);

@@ -261,7 +261,7 @@ static inline bool wr_may_go(struct iw_qp_tx *tx)
 {
     bool draining = tx->state == IBV_QPS_SQD;
     if (tx->sq.cut == (draining ? tx->sq.drain : tx->sq.tail) ||
-        (tx->state != IBV_QPS_RTS && !draining))
+        (tx->state != IBV_QPS_RTS && tx->state != IBV_QPS_RTR && !draining))
         return false;
     const struct iw_sqe *e = iw_sq_at(&tx->sq, tx->sq.cut);
     uint32_t flying = tx->ord.tail - tx->ord.head;

@@ -327,6 +327,13 @@ static int check_all_locked(struct iw_qp *qp, const struct ibv_send_wr *wr)
     return r;
 }
 
+/** In RTR, too, by number: perftest's server sends credits to an iWARP peer before it is in RTS. */
+static bool may_post_locked(const struct iw_qp *qp)
+{
+    assert_held(&qp->tx.lock);
+    return qp->tx.state >= (qp->by_number ? IBV_QPS_RTR : IBV_QPS_RTS);
+}
+
 int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
                  enum iw_post how)
 {
@@ -334,7 +341,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     bool later = false;
     iw_qp_enter(qp, &w);
     int r = 0;
-    if (qp->tx.state < IBV_QPS_RTS)
+    if (!may_post_locked(qp))
         r = refuse(qp, how, SEND_STATE, iw_qp_state_name(qp->tx.state));
     if (how == IW_POST_ALL && !r)
         r = check_all_locked(qp, wr);
@@ -343,6 +350,8 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     if (r)
         *bad_wr = wr;
     tell_use(qp);
+    if (qp->by_number && !qp->tx.linked && !qp->end.error)
+        iw_qp_note_news(qp, IW_QP_NEWS_STRANDED, &w);
     if (qp->end.flushed)
         iw_sq_flush_locked(qp, &w);
     else if (qp->tx.linked && may_wait_locked(qp))
@@ -454,6 +463,12 @@ void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w)
         return;
     sq->cut++;
     iw_sq_retire_locked(qp, w);
+}
+
+void iw_sq_blame_locked(struct iw_sq *sq, enum ibv_wc_status status)
+{
+    if (sq->head != sq->tail)
+        iw_sq_at(sq, sq->head)->status = (uint8_t)status;
 }
 
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)

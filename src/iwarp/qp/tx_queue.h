@@ -26,6 +26,9 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w);
  */
 void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w);
 
+/** The oldest work request, if there is one, is going to be flushed with this status. */
+void iw_sq_blame_locked(struct iw_sq *sq, enum ibv_wc_status status);
+
 /** Completes everything left: the work request at fault with its status, the others flushed. */
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w);
 

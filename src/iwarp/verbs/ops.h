@@ -6,6 +6,8 @@
 #include <infiniband/verbs.h>
 #include <stddef.h>
 
+struct iw_dial;
+
 /** Fills the op slots of a new context. */
 void verbs_fill_ops(struct verbs_context *v);
 
@@ -32,6 +34,10 @@ int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 /** The raw clock is CLOCK_MONOTONIC. */
 int op_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+/* qp.c */
+/** @param dial  how it is reached by number, which is its own from then on; NULL: not at all */
+struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial);
 
 /* qp_ex.c */
 struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);

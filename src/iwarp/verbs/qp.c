@@ -5,30 +5,58 @@
 #include "faults/chaos.h"
 #include "faults/like.h"
 #include "faults/plight.h"
+#include "qpn/dial.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
+
+struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial)
+{
+    int r = iw_like_qp(attr);
+    if (r)
+        return null_errno(r);
+    if (iw_chaos(IW_FAULT_CREATE_QP, NULL))
+        return null_errno(ENOMEM);
+    struct iw_qp *qp = iw_qp_create(iw_pd(pd), attr, dial ? iw_dial_number(dial) : 0);
+    if (!qp)
+        return NULL;
+    if (dial)
+        iw_dial_attach(dial, qp);
+    iw_plight_born(&qp->pub, "qp");
+    return &qp->pub;
+}
 
 VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init_attr)
 {
     if (!pd || !init_attr)
         return null_errno(iw_refuse("ibv_create_qp", ARGUMENT));
-    int r = iw_like_qp(init_attr);
-    if (r)
-        return null_errno(r);
-    if (iw_chaos(IW_FAULT_CREATE_QP, NULL))
+    struct iw_dial *dial = iw_dial_new();
+    if (!dial)
         return null_errno(ENOMEM);
-    struct iw_qp *qp = iw_qp_create(iw_pd(pd), init_attr);
+    struct ibv_qp *qp = create_qp(pd, init_attr, dial);
     if (!qp)
-        return NULL;
-    iw_plight_born(&qp->pub, "qp");
-    return &qp->pub;
+        iw_dial_free(dial);
+    return qp;
 }
 
 VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
     if (!qp || !attr)
         return iw_refuse("ibv_modify_qp", ARGUMENT);
-    return iw_chaos(IW_FAULT_MODIFY_QP, NULL) ? ENOMEM : iw_qp_modify(iw_qp(qp), attr, attr_mask);
+    if (iw_chaos(IW_FAULT_MODIFY_QP, NULL))
+        return ENOMEM;
+    struct iw_dial *dial = iw_qp(qp)->dial;
+    int r = iw_dial_check(dial, attr, attr_mask);
+    if (r)
+        return r;
+    bool reset = (attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
+    if (reset)
+        iw_dial_stop(dial);
+    r = iw_qp_modify(iw_qp(qp), attr, attr_mask);
+    if (reset)
+        iw_dial_renew(dial);
+    else if (!r)
+        iw_dial_moved(dial, attr, attr_mask);
+    return r;
 }
 
 VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
@@ -46,7 +74,10 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
     if (!qp)
         return iw_refuse("ibv_destroy_qp", ARGUMENT);
+    struct iw_dial *dial = iw_qp(qp)->dial;
+    iw_dial_stop(dial);
     iw_qp_stop(iw_qp(qp));
+    iw_dial_free(dial);
     /* Also those that the close itself raised. */
     settle_async_events(qp->context, qp,
                         &(struct async_acks){.call = "ibv_destroy_qp",

@@ -8,6 +8,7 @@
 #include "device/context.h"
 #include "faults/like.h"
 #include "qp/qp.h"
+#include "qpn/dial.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -336,7 +337,8 @@ static bool is_offered(const struct ibv_qp_init_attr_ex *a)
            !((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (a->send_ops_flags & ~SEND_OPS));
 }
 
-struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                             struct iw_dial *dial)
 {
     if (!is_offered(attr))
         return null_errno(iw_refuse("ibv_create_qp_ex", QP_OPS, attr->comp_mask));
@@ -357,17 +359,37 @@ struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
         .qp_type = attr->qp_type,
         .sq_sig_all = attr->sq_sig_all,
     };
-    struct ibv_qp *qp = ibv_create_qp(attr->pd, &plain);
+    struct iw_builder *builder = NULL;
+    bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    struct ibv_qp *qp = create_qp(attr->pd, &plain, dial);
+    if (qp && extended)
+        builder = builder_create(&plain.cap, attr->send_ops_flags);
+    if (qp && extended && !builder) {
+        iw_qp(qp)->dial = NULL; /* the caller's */
+        ibv_destroy_qp(qp);
+        return null_errno(ENOMEM);
+    }
     if (!qp)
         return NULL;
-    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
-        iw_qp(qp)->builder = builder_create(&plain.cap, attr->send_ops_flags);
-        if (!iw_qp(qp)->builder) {
-            ibv_destroy_qp(qp);
-            return null_errno(ENOMEM);
-        }
+    iw_qp(qp)->builder = builder;
+    if (extended)
         fill(&iw_qp(qp)->pub_ex);
-    }
     attr->cap = plain.cap;
     return qp;
+}
+
+struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    struct iw_dial *dial = iw_dial_new();
+    if (!dial)
+        return null_errno(ENOMEM);
+    struct ibv_qp *qp = create(context, attr, dial);
+    if (!qp)
+        iw_dial_free(dial);
+    return qp;
+}
+
+struct ibv_qp *iw_cm_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    return create(context, attr, NULL);
 }

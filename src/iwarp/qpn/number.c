@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "qpn/number.h"
+
+#include "common/list.h"
+#include "qpn/dial.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#define SLOTS 256
+
+struct iw_number_port {
+    struct list link;
+    struct iw_cm *listener;
+    uint16_t number;
+    bool listens;
+    unsigned used;
+    uint8_t next; /* numbers are used again as late as possible */
+    struct iw_dial *slot[SLOTS];
+};
+
+static struct lock lock = LOCK(LOCK_DIALS);
+static struct list ports = {&ports, &ports};
+
+static uint16_t port_of(struct iw_cm *listener)
+{
+    struct sockaddr_storage own;
+    iw_cm_addresses(listener, &own, NULL);
+    return ntohs(own.ss_family == AF_INET ? ((struct sockaddr_in *)&own)->sin_port
+                                          : ((struct sockaddr_in6 *)&own)->sin6_port);
+}
+
+/** Both versions of IP, where there are both. */
+static int bind_any(struct iw_cm *listener)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    int r = iw_cm_bind(listener, (struct sockaddr *)&six, false);
+    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
+        r = iw_cm_bind(listener, (struct sockaddr *)&four, false);
+    return r;
+}
+
+static int open_port(struct iw_number_port **out)
+{
+    struct iw_number_port *p = calloc(1, sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    int r = iw_cm_create(&p->listener, iw_dial_asked, p);
+    if (r) {
+        free(p);
+        return r;
+    }
+    r = bind_any(p->listener);
+    if (r) {
+        iw_cm_destroy(p->listener);
+        free(p);
+        return r;
+    }
+    p->number = port_of(p->listener);
+    *out = p;
+    return 0;
+}
+
+static void close_port(struct iw_number_port *p)
+{
+    iw_cm_destroy(p->listener);
+    free(p);
+}
+
+static struct iw_number_port *with_room_locked(void)
+{
+    assert_held(&lock);
+    list_for_each (it, &ports) {
+        struct iw_number_port *p = container_of(it, struct iw_number_port, link);
+        if (p->used < SLOTS)
+            return p;
+    }
+    return NULL;
+}
+
+static void enter_locked(struct iw_number_port *p, struct iw_number *n, struct iw_dial *d)
+{
+    assert_held(&lock);
+    while (p->slot[p->next])
+        p->next++;
+    p->slot[p->next] = d;
+    p->used++;
+    *n = (struct iw_number){.port = p, .qpn = (uint32_t)p->number << 8 | p->next};
+    p->next++;
+}
+
+int iw_number_take(struct iw_number *n, struct iw_dial *d)
+{
+    struct iw_number_port *fresh = NULL;
+    lock_get(&lock);
+    struct iw_number_port *p = with_room_locked();
+    if (!p) {
+        lock_put(&lock);
+        int r = open_port(&fresh);
+        if (r)
+            return r;
+        lock_get(&lock);
+        p = fresh;
+        list_add_tail(&ports, &p->link);
+    }
+    enter_locked(p, n, d);
+    lock_put(&lock);
+    return 0;
+}
+
+void iw_number_give(struct iw_number *n)
+{
+    struct iw_number_port *p = n->port;
+    if (!p)
+        return;
+    lock_get(&lock);
+    p->slot[n->qpn % SLOTS] = NULL;
+    bool empty = --p->used == 0;
+    if (empty)
+        list_del(&p->link);
+    lock_put(&lock);
+    if (empty)
+        close_port(p);
+    *n = (struct iw_number){0};
+}
+
+int iw_number_listen(const struct iw_number *n)
+{
+    if (!n->port)
+        return -EADDRNOTAVAIL;
+    lock_get(&lock);
+    bool first = !n->port->listens;
+    n->port->listens = true;
+    lock_put(&lock);
+    int r = first ? iw_cm_listen(n->port->listener, 0) : 0;
+    if (r) {
+        lock_get(&lock);
+        n->port->listens = false;
+        lock_put(&lock);
+    }
+    return r;
+}
+
+struct iw_dial *iw_number_find(struct iw_number_port *port, uint32_t qpn)
+{
+    struct iw_dial *d = NULL;
+    lock_get(&lock);
+    if (iw_number_tcp_port(qpn) == port->number)
+        d = port->slot[qpn % SLOTS];
+    if (d)
+        iw_dial_pin(d);
+    lock_put(&lock);
+    return d;
+}
+
+void iw_number_fork(enum fork_step step)
+{
+    lock_fork(&lock, step);
+    if (step == FORK_CHILD)
+        while (list_pop(&ports))
+            ;
+}
