@@ -51,6 +51,7 @@ elsewhere()
     [ -e "$SRCDIR/$file" ] || failed "there is no $file"
 }
 
+export ANYWARP_STATS=$dir/stats # no other test clears it, or leaves something there
 for block in "$dir"/blocks/*; do
     command=$(sed -n '1s/^\$ //p' "$block")
     [ -n "$command" ] || failed "a block does not begin with a command: $(cat "$block")"
