@@ -87,6 +87,7 @@ pair counter '' counter '-n 100 -i 5 @' 'came to 500$' \
     '^1 clients have added 500; the counter is at 500$'
 pair event_loop '-c 1' ping '-n 100 @' '^64 bytes' '^1 clients have left, 0 were here$'
 pair srq_server '-c 1' ping '-n 100 @' '^64 bytes' '^a client has left after 100 messages$'
+pair rs_echo '-c 1' rs_echo '@ hello' '^hello$' ''
 pair read_server "-c 1 $dir/file" read_client '@' '^200000$' '^a client has read all$'
 cmp -s "$dir/file" "$dir/client" || failed 'read_client: the file is another'
 printf x >"$dir/one"
@@ -116,6 +117,7 @@ many 5 counter -- counter -n 300 -i 3 localhost
 expect_text 'five clients' server '^5 clients have added 4500; the counter is at 4500$'
 many 8 event_loop -- ping -n 200 localhost
 expect_text 'eight clients' server '^8 clients have left, 0 were here$'
+many 8 rs_echo -- rs_echo localhost one two three
 many 8 srq_server -- ping -n 200 -s 30000 localhost
 [ "$(grep -c 'left after 200 messages' "$dir/server")" = 8 ] ||
     failed 'srq_server: eight clients' server
@@ -207,6 +209,8 @@ for name in bulk_write counter endpoint event_loop kv_client kv_server ping read
     wrong_usage $name -p
     wrong_usage $name one two three four five
 done
+wrong_usage rs_echo -x
+wrong_usage rs_echo -p
 wrong_usage bulk_write -s 7 127.0.0.1
 wrong_usage bulk_write -s 67108864 -d 17 127.0.0.1
 wrong_usage bulk_write -d 0 127.0.0.1
