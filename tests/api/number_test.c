@@ -368,6 +368,23 @@ static void to_error(void **state)
     assert_int_equal(state_of(&b), IBV_QPS_RTS);
 }
 
+/** Nor does it hear that the peer's fails in the midst of it; its next send finds nobody. */
+static void to_error_later(void **state)
+{
+    struct ibv_send_wr wr = {.wr_id = 5, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+                       *bad;
+    (void)state;
+    connect_all();
+    send_once(&a, &b, 17);
+    send_once(&b, &a, 18);
+    to_state(&a, IBV_QPS_ERR);
+    usleep(50000);
+    assert_int_equal(state_of(&b), IBV_QPS_RTS);
+    assert_int_equal(ibv_post_send(b.qp, &wr, &bad), 0);
+    expect(&b, 5, IBV_WC_RETRY_EXC_ERR);
+    assert_int_equal(state_of(&b), IBV_QPS_ERR);
+}
+
 /** What cannot be reached is refused, and changes nothing. */
 static void no_way(void **state)
 {
@@ -442,7 +459,7 @@ int main(void)
         T(both_ways), T(the_other_first), T(every_opcode),      T(late_a),
         T(late_b),    T(peer_goes),       T(not_asked_for),     T(again_after_reset),
         T(to_error),  T(garbage),         T(open_from_init_on), T(one_before_the_other),
-        T(no_way),
+        T(no_way),    T(to_error_later),
     };
     struct ibv_device **list = ibv_get_device_list(NULL);
     ctx = ibv_open_device(list[0]);

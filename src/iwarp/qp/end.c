@@ -50,7 +50,8 @@ static void stop_sending_locked(struct iw_qp *qp)
  */
 static bool outlives(const struct iw_qp *qp, enum iwc_close_event event)
 {
-    return qp->by_number && (event == IWC_CLOSE_EV_FIN || event == IWC_CLOSE_EV_LOST);
+    return qp->by_number && (event == IWC_CLOSE_EV_FIN || event == IWC_CLOSE_EV_LOST ||
+                             event == IWC_CLOSE_EV_PEER_TERM);
 }
 
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
@@ -94,7 +95,7 @@ void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
 }
 
-static bool undone_locked(const struct iw_qp_tx *tx)
+bool iw_qp_undone_locked(const struct iw_qp_tx *tx)
 {
     assert_held(&tx->lock);
     return tx->sq.tail != tx->sq.head || tx->cork.copied_pos > tx->half.sent_pos;
@@ -102,7 +103,7 @@ static bool undone_locked(const struct iw_qp_tx *tx)
 
 void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 {
-    bool undone = undone_locked(&qp->tx);
+    bool undone = iw_qp_undone_locked(&qp->tx);
     if (qp->by_number && qp->end.close == IWC_CLOSE_OPEN) {
         unused = 0;
         iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
@@ -130,7 +131,7 @@ void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
     }
     if (qp->by_number && qp->end.close == IWC_CLOSE_OPEN)
         iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
-    if (qp->tx.linked && (!qp->by_number || undone_locked(&qp->tx)))
+    if (qp->tx.linked && (!qp->by_number || iw_qp_undone_locked(&qp->tx)))
         note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
 }
@@ -156,18 +157,41 @@ static void name_opcodes_locked(const struct iw_qp *qp, const struct terminate *
     }
 }
 
-void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
+/**
+ * A QP by number does not hear that its peer's has failed, as on InfiniBand: what is not done by
+ * then fails.
+ */
+static void peer_failed_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->tx.lock);
+    if (!iw_qp_undone_locked(&qp->tx))
+        return;
+    iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
+    iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer's QP has failed, work is not done");
+    note_locked(qp, IW_ERR_LLP_LOST, &qp->rx.wakes);
+}
+
+static void peer_refused_locked(struct iw_qp *qp, const struct terminate *t)
 {
     char text[sizeof(qp->end.explanation)];
+    assert_held(&qp->tx.lock);
+    terminate_describe(t, text, sizeof(text));
+    name_opcodes_locked(qp, t, text, sizeof(text));
+    iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
+    iw_request_blame_locked(&qp->tx, t);
+    note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->rx.wakes);
+}
+
+void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
+{
     struct terminate t = *received;
     if (!qp->silent || qp->rx.half.fpdus)
         terminate_after_setup(&t);
-    terminate_describe(&t, text, sizeof(text));
     lock_get(&qp->tx.lock);
-    name_opcodes_locked(qp, &t, text, sizeof(text));
-    iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
-    iw_request_blame_locked(&qp->tx, &t);
-    note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->rx.wakes);
+    if (qp->by_number && iw_err_from_terminate(t.layer, t.etype, t.code) == IW_ERR_RDMAP_LOCAL)
+        peer_failed_locked(qp);
+    else
+        peer_refused_locked(qp, &t);
     if (iwc_close_may(qp->end.close, IWC_CLOSE_EV_PEER_TERM))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->rx.wakes);
     lock_put(&qp->tx.lock);

@@ -25,6 +25,17 @@ static inline bool iw_qp_allows(const struct iw_qp *qp, unsigned access)
            (qp->access & access) == access;
 }
 
+/** Whether a QP by number has nobody to send to, which is no error until its time is over. tx.lock.
+ */
+static inline bool iw_qp_is_stranded_locked(const struct iw_qp *qp)
+{
+    bool sends = qp->end.close == IWC_CLOSE_OPEN || qp->end.close == IWC_CLOSE_FLUSHING;
+    return qp->by_number && !qp->end.error && !(qp->tx.linked && sends);
+}
+
+/** Whether something is posted, or complete by its copy, that TCP has not. tx.lock. */
+bool iw_qp_undone_locked(const struct iw_qp_tx *tx);
+
 /**
  * The stream cannot go on: notes the cause, prepares the Terminate, state ERR. The flush happens in
  * iw_qp_settle(). Only the first call counts. tx.lock.

@@ -221,7 +221,7 @@ void iw_qp_unreached(struct iw_qp *qp)
 {
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
-    if (qp->by_number && !qp->tx.linked && qp->tx.sq.head != qp->tx.sq.tail) {
+    if (iw_qp_is_stranded_locked(qp) && qp->tx.sq.head != qp->tx.sq.tail) {
         iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s",
                       qp->was_linked ? "the peer has gone" : "the peer did not answer");
@@ -285,9 +285,13 @@ void iw_qp_unlink(struct iw_qp *qp)
     struct iw_wakes w;
     iw_qp_enter_rx(qp, &w);
     lock_get(&qp->tx.lock);
-    bool open = qp->tx.linked;
+    bool ends = !qp->by_number;
+    if (qp->by_number && qp->tx.linked && iw_qp_undone_locked(&qp->tx)) {
+        iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
+        ends = true;
+    }
     qp->tx.linked = qp->end.untold = false;
-    if (!qp->by_number || open)
+    if (ends)
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     if (qp->stream)
         iw_order_connections(-1);

@@ -6,6 +6,7 @@
 #include "env/pool.h"
 #include "mem/mw.h"
 #include "mem/probe.h"
+#include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/tx_answers.h"
 #include "qp/tx_queue.h"
@@ -329,6 +330,8 @@ enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
                 cut_terminate_locked(qp);
             return IW_OK;
         }
+        if (iw_qp_is_stranded_locked(qp)) /* what TCP takes now is lost, and not complete */
+            return IW_OK;
         bool wr = wr_may_go(&qp->tx);
         bool response = qp->tx.irq_cut != qp->tx.ird.tail;
         if (!wr && !response)

@@ -350,7 +350,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     if (r)
         *bad_wr = wr;
     tell_use(qp);
-    if (qp->by_number && !qp->tx.linked && !qp->end.error)
+    if (iw_qp_is_stranded_locked(qp))
         iw_qp_note_news(qp, IW_QP_NEWS_STRANDED, &w);
     if (qp->end.flushed)
         iw_sq_flush_locked(qp, &w);

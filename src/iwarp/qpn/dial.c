@@ -331,7 +331,7 @@ static int on_event(void *owner, const struct iw_cm_event *event)
         d->cm = NULL;
         if (event->type == IW_CM_ESTABLISHED || event->type == IW_CM_DISCONNECTED)
             d->over = true;
-        else if (d->begun)
+        else if (d->begun && is_dialler(&d->self, &d->peer))
             set_again_locked(d);
     }
     lock_put(&d->lock);
