@@ -70,8 +70,6 @@ static void to_init(struct ibv_qp *qp)
     X(tx.passes)                                                                                   \
     X(sent)                                                                                        \
     X(tx.dirty)                                                                                    \
-    X(hints.polled)                                                                                \
-    X(hints.polled_by)                                                                             \
     X(life)                                                                                        \
     X(rx.lock)                                                                                     \
     X(build_lock)

@@ -43,13 +43,13 @@ static int setup(void **state)
 static void once_however_often_pushed(void **state)
 {
     (void)state;
-    assert_false(iw_dirty_run());
+    assert_false(iw_dirty_run_all());
     iw_dirty_push(&work[0].dirty);
     iw_dirty_push(&work[0].dirty);
     iw_dirty_again(&work[0].dirty);
     iw_dirty_push(&work[1].dirty);
-    assert_true(iw_dirty_run());
-    assert_false(iw_dirty_run());
+    assert_true(iw_dirty_run_all());
+    assert_false(iw_dirty_run_all());
     assert_int_equal(atomic_load(&work[0].runs), 1);
     assert_int_equal(atomic_load(&work[1].runs), 1);
 }
@@ -66,7 +66,7 @@ static void pushed_while_it_runs(void **state)
     (void)state;
     work[0].dirty.run = push_again;
     iw_dirty_push(&work[0].dirty);
-    assert_true(iw_dirty_run()); /* what is pushed meanwhile is the next one's */
+    assert_true(iw_dirty_run_all()); /* what is pushed meanwhile is the next one's */
     assert_int_equal(atomic_load(&work[0].runs), 1);
     iw_dirty_wait(&work[0].dirty);
     assert_int_equal(atomic_load(&work[0].runs), 3);
@@ -77,10 +77,10 @@ static void frozen(void **state)
     (void)state;
     iw_dirty_push(&work[0].dirty);
     iw_engine_freeze();
-    iw_dirty_run();
+    iw_dirty_run_all();
     assert_int_equal(atomic_load(&work[0].runs), 0);
     iw_engine_thaw();
-    iw_dirty_run();
+    iw_dirty_run_all();
     assert_int_equal(atomic_load(&work[0].runs), 1);
 }
 
@@ -90,7 +90,7 @@ static void forgotten_in_a_child(void **state)
     iw_dirty_push(&work[0].dirty);
     iw_dirty_push(&work[1].dirty);
     iw_dirty_forget();
-    assert_false(iw_dirty_run());
+    assert_false(iw_dirty_run_all());
     assert_int_equal(atomic_load(&work[0].runs), 0);
     assert_int_equal(atomic_load(&work[1].runs), 0);
 }
@@ -102,7 +102,7 @@ static void *push_and_run(void *arg)
         atomic_fetch_add(&work[i % 2].due, 1);
         iw_dirty_push(&work[i % 2].dirty);
         if (i % 3 == 0)
-            iw_dirty_run();
+            iw_dirty_run_all();
     }
     return NULL;
 }
@@ -135,7 +135,7 @@ static void stay(struct iw_dirty *d)
 
 static void *run_stack(void *arg)
 {
-    iw_dirty_run();
+    iw_dirty_run_all();
     return arg;
 }
 

@@ -80,9 +80,9 @@ static void *wait_for_event(void *arg)
 /** Returns when it leads. */
 static void begin(struct waiter *w)
 {
-    struct iw_poller *before = atomic_load(&iw_engine.leader);
+    struct iw_poller *before = atomic_load(&iw_shards[0].leader);
     assert_int_equal(pthread_create(&w->thread, NULL, wait_for_event, w), 0);
-    while (atomic_load(&iw_engine.leader) == before)
+    while (atomic_load(&iw_shards[0].leader) == before)
         sched_yield();
 }
 
@@ -119,10 +119,10 @@ static void the_last_leads(void **state)
     assert_true(pthread_equal(serve(), waiters[WAITERS - 1].thread));
     end(&waiters[0]); /* of those that are led each is woken by its own event */
     end(&waiters[1]);
-    while (!atomic_load(&iw_engine.leader)) /* it looks for its event between two waits */
+    while (!atomic_load(&iw_shards[0].leader)) /* it looks for its event between two waits */
         sched_yield();
     end(&waiters[2]);
-    assert_null(atomic_load(&iw_engine.leader));
+    assert_null(atomic_load(&iw_shards[0].leader));
 }
 
 static void the_engine_serves_those_whose_leader_left(void **state)
@@ -147,7 +147,7 @@ static void a_leader_is_cancelled(void **state)
     cancel(&waiters[1]);
     assert_true(pthread_equal(serve(), iw_engine.thread));
     cancel(&waiters[0]);
-    assert_null(atomic_load(&iw_engine.leader));
+    assert_null(atomic_load(&iw_shards[0].leader));
     serve();
 }
 

@@ -58,7 +58,7 @@ static void look(uint32_t qp_num)
         unsigned passes = 0;
         busy = false;
         iw_adopted_run(qp_num);
-        while (iw_engine_run_ready(qp_num).ready == IW_PASS_EVENTS && ++passes < FULL)
+        while (iw_engine_run_linked(qp_num) && ++passes < FULL)
             ;
         if (!iw_source_wait_engine(qp_num) && !busy)
             break;

@@ -2,14 +2,14 @@
 #ifndef ANYWARP_ENGINE_DEFERRED_H
 #define ANYWARP_ENGINE_DEFERRED_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "engine/shard.h"
 
 /** Work that somebody has to do soon: embedded in its owner, pushed at most once at a time. */
 struct iw_dirty {
     struct iw_dirty *next;
     atomic_uint state; /* IW_DIRTY_QUEUED, and IW_DIRTY_RUN for each thread inside run() */
     void (*run)(struct iw_dirty *d);
+    struct iw_home home; /* whose polls it is left to */
 };
 
 #define IW_DIRTY_QUEUED 1u
@@ -27,8 +27,10 @@ void iw_dirty_again(struct iw_dirty *d);
  */
 void iw_dirty_wait(struct iw_dirty *d);
 
-/** Does what there is. @return whether there was any */
-bool iw_dirty_run(void);
+/** Does what there is in a shard. @return whether there was any */
+bool iw_dirty_run(struct iw_shard *s);
+/** The same in all. */
+bool iw_dirty_run_all(void);
 /** Waits until no thread is at it. */
 void iw_dirty_wait_all(void);
 /** The child of a fork(): what was there is the parent's. */

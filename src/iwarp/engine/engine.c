@@ -11,11 +11,13 @@
 #include "env/fd.h"
 #include "env/log.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
 #define WATCH_PASSES 4 /* between two looks make it needless to watch the sockets */
 #define WATCH_VISITS 4 /* of getters, too */
+#define WAKES        8 /* of the thread at a time, at most */
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
 #define LEASE_NS     4000000 /* without a poll or post, then the lease ends */
@@ -39,15 +41,20 @@ bool iw_engine_wake_at(uint64_t ns)
 
 /* ---- what it waits for ---- */
 
-void iw_engine_watch_locked(void)
+static int wait_for(int how, int fd, bool on, uint32_t which)
+{
+    struct epoll_event ev = {.events = on ? EPOLLIN : 0, .data.u32 = which};
+    return (int)-sys_epoll_ctl(iw_engine.wait_set, how, fd, &ev);
+}
+
+void iw_engine_watch_locked(struct iw_shard *s)
 {
     assert_held(&iw_engine.lock);
-    bool on = !atomic_load(&iw_engine.leader) && !iw_engine.visited && !iw_engine.relieved;
-    if (on == iw_engine.watched)
+    bool on = !atomic_load(&s->leader) && !s->visited && !s->relieved;
+    if (on == s->watched)
         return;
-    iw_engine.watched = on;
-    struct epoll_event ev = {.events = on ? EPOLLIN : 0, .data.fd = iw_engine.sockets};
-    sys_epoll_ctl(iw_engine.wait_set, EPOLL_CTL_MOD, iw_engine.sockets, &ev);
+    s->watched = on;
+    wait_for(EPOLL_CTL_MOD, s->sockets, on, (uint32_t)(s - iw_shards));
 }
 
 bool iw_engine_is_thread(void)
@@ -55,10 +62,11 @@ bool iw_engine_is_thread(void)
     return is_engine;
 }
 
-bool iw_engine_leased(void)
+bool iw_engine_leased(const struct iw_shard *s)
 {
-    /* Behind what the caller has stored: who ends the lease afterwards sees that, as in adopt.c. */
-    return atomic_load(&iw_engine.leased) && !is_engine;
+    /* Behind what the caller has stored: who ends the lease afterwards sees that, as in presence.c.
+     */
+    return atomic_load(&s->leased) && !is_engine;
 }
 
 /* ---- the thread ---- */
@@ -72,82 +80,79 @@ static void take_kick(void)
     atomic_exchange(&iw_engine.kicked, false);
 }
 
-/** What the thread knows of pollers. Times are of iw_now(). */
-struct watch {
-    int64_t park;    /* ns from one look to the next, while leased */
-    uint64_t look;   /* when the next is due */
-    uint64_t set;    /* what the timer is set to, 0: it is not */
-    uint64_t called; /* the last look that found a poll or a post */
-    uint64_t served; /* the last look that found a pass, or served the dirty stack itself */
-    bool visited;    /* iw_engine.visited, which only the thread changes */
-    uint64_t visits; /* when the getters are counted, while they leave the sockets off */
-};
-
 /** Judges whether getters come back so soon that the sockets stay off between them. */
-static void look_at_visits_locked(struct watch *w, uint64_t now)
+static void look_at_visits_locked(struct iw_shard *s, uint64_t now)
 {
+    struct iw_watch *w = &s->watch;
     assert_held(&iw_engine.lock);
-    if (iw_engine.visited && now < w->visits)
+    if (s->visited && now < w->visits)
         return;
-    iw_engine.visited = iw_engine.visits >= WATCH_VISITS;
-    iw_engine.visits = 0;
+    s->visited = s->visits >= WATCH_VISITS;
+    s->visits = 0;
     w->visits = now + PARK_MAX_NS;
 }
 
 /** Judges by what pollers did since the last look whether they hold a lease. */
-static void look(struct watch *w, uint64_t now)
+static void look(struct iw_shard *s, uint64_t now)
 {
-    unsigned polls = atomic_exchange(&iw_engine.polls, 0),
-             passes = atomic_exchange(&iw_engine.passes, 0),
-             sends = atomic_exchange(&iw_engine.sends, 0);
-    bool deferring = atomic_exchange(&iw_engine.deferring, false);
+    struct iw_watch *w = &s->watch;
+    unsigned polls = atomic_exchange(&s->polls, 0), passes = atomic_exchange(&s->passes, 0),
+             sends = atomic_exchange(&s->sends, 0);
+    bool deferring = atomic_exchange(&s->deferring, false);
     if (polls || sends)
         w->called = now;
     lock_get(&iw_engine.lock);
-    bool leased = atomic_load(&iw_engine.leased) && now - w->called < LEASE_NS;
+    bool leased = atomic_load(&s->leased) && now - w->called < LEASE_NS;
     bool relieved = leased && passes >= WATCH_PASSES;
     /* Who sends in long stretches makes few passes. */
     bool busy = deferring || (passes < IW_ENGINE_MANY && (relieved || !sends));
-    look_at_visits_locked(w, now);
+    look_at_visits_locked(s, now);
     w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
     w->look = now + (uint64_t)w->park;
-    iw_engine.relieved = relieved;
-    w->visited = iw_engine.visited;
-    atomic_store(&iw_engine.near, w->park == PARK_MIN_NS);
-    atomic_store(&iw_engine.leased, leased);
-    iw_engine_watch_locked();
+    s->relieved = relieved;
+    w->visited = s->visited;
+    atomic_store(&s->near, w->park == PARK_MIN_NS);
+    atomic_store(&s->leased, leased);
+    iw_engine_watch_locked(s);
     lock_put(&iw_engine.lock);
     if (leased)
-        iw_adopted_look();
+        iw_adopted_look(s);
     else
-        iw_adopted_put_back(NULL);
+        iw_adopted_leave(s);
     bool sending = sends && now - w->served < LEASE_NS;
     if (!leased || (passes == 0 && !sending))
-        iw_dirty_run();
+        iw_dirty_run(s);
     if (passes || !sending)
         w->served = now;
 }
 
-/** A timer of its own, as a time limit of each wait would cost as much as the wait. */
-static void set_timer(struct watch *w)
+/** Looks if it is time. @return when the next look is due; 0: it is not */
+static uint64_t watch(struct iw_shard *s, uint64_t now)
 {
-    uint64_t at = atomic_load(&iw_engine.leased) ? w->look : w->visited ? w->visits : 0;
-    if (at != w->set)
-        sys_timerfd_set(iw_engine.looks, at);
-    w->set = at;
+    struct iw_watch *w = &s->watch;
+    if (!atomic_load(&s->leased) || now >= w->look) {
+        look(s, now);
+    } else if (atomic_load(&s->deferring) && w->look - now > PARK_MIN_NS) {
+        w->look = now + PARK_MIN_NS;
+        atomic_store(&s->near, true);
+    }
+    return atomic_load(&s->leased) ? w->look : w->visited ? w->visits : 0;
 }
 
-/** Looks if it is time, and makes sure that the thread wakes for the next one. */
-static void watch_pollers(struct watch *w)
+/** Looks at all shards, and makes sure that the thread wakes for the next look. */
+static void watch_pollers(uint64_t *set)
 {
-    uint64_t now = iw_now();
-    if (!atomic_load(&iw_engine.leased) || now >= w->look) {
-        look(w, now);
-    } else if (atomic_load(&iw_engine.deferring) && w->look - now > PARK_MIN_NS) {
-        w->look = now + PARK_MIN_NS;
-        atomic_store(&iw_engine.near, true);
+    uint64_t now = iw_now(), first = 0;
+    atomic_fetch_add_explicit(&iw_engine.turn, 1, memory_order_relaxed);
+    for (unsigned i = 0; i < iw_shard_count(); i++) {
+        uint64_t at = watch(&iw_shards[i], now);
+        if (at && (!first || at < first))
+            first = at;
     }
-    set_timer(w);
+    /* A timer of its own, as a time limit of each wait would cost as much as the wait. */
+    if (first != *set)
+        sys_timerfd_set(iw_engine.looks, first);
+    *set = first;
 }
 
 /** The program has closed what it does not know: without descriptors there is nothing to do. */
@@ -163,8 +168,8 @@ static void *end(int error)
 
 static void *engine_main(void *arg)
 {
-    struct watch w = {.park = PARK_MIN_NS};
-    struct epoll_event ev;
+    uint64_t look = 0; /* what the timer of looks is set to; 0: it is not */
+    struct epoll_event ev[WAKES];
     (void)arg;
 
     is_engine = true;
@@ -172,12 +177,13 @@ static void *engine_main(void *arg)
     for (;;) {
         take_kick();
         iw_timers_run();
-        watch_pollers(&w);
-        long n = sys_wait(iw_engine.wait_set, &ev, 1, -1);
-        if (n > 0)
-            iw_engine_run_ready(0);
-        else if (n != 0 && n != -EINTR)
+        watch_pollers(&look);
+        long n = sys_wait(iw_engine.wait_set, ev, WAKES, -1);
+        if (n < 0 && n != -EINTR)
             return end((int)-n);
+        for (long i = 0; i < n; i++)
+            if (ev[i].data.u32 < IW_SHARDS)
+                iw_engine_run_ready(&iw_shards[ev[i].data.u32], 0);
     }
 }
 
@@ -194,47 +200,91 @@ static int thread_start(void)
     return r;
 }
 
-static void close_descriptors_locked(void)
+static int open_shard_locked(struct iw_shard *s)
+{
+    assert_held(&iw_engine.lock);
+    long fd = sys_epoll_create();
+    if (fd < 0)
+        return (int)-fd;
+    s->sockets = iw_fd_high((int)fd);
+    s->watched = true;
+    s->watch = (struct iw_watch){.park = PARK_MIN_NS};
+    int r = wait_for(EPOLL_CTL_ADD, s->sockets, true, (uint32_t)(s - iw_shards));
+    if (r)
+        sys_close(s->sockets);
+    return r;
+}
+
+/** One a processor, but not one alone: threads are there even so. */
+static unsigned shards_max(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set))
+        return IW_SHARDS;
+    unsigned n = (unsigned)CPU_COUNT(&set);
+    return n < 2 ? 2 : n < IW_SHARDS ? n : IW_SHARDS;
+}
+
+struct iw_shard *iw_engine_open_shard(void)
+{
+    struct iw_shard *s = NULL;
+    lock_get(&iw_engine.lock);
+    unsigned i = iw_shard_count();
+    if (iw_engine.started && i < shards_max() && !open_shard_locked(&iw_shards[i])) {
+        s = &iw_shards[i];
+        iw_shard_opened();
+    }
+    lock_put(&iw_engine.lock);
+    return s;
+}
+
+static void close_descriptors_locked(unsigned shards)
 {
     assert_held(&iw_engine.lock);
     iw_eventfd_close(iw_engine.kick);
-    sys_close(iw_engine.sockets);
+    for (unsigned i = 0; i < shards; i++)
+        sys_close(iw_shards[i].sockets);
     sys_close(iw_engine.wait_set);
     sys_close(iw_engine.clock);
     sys_close(iw_engine.looks);
-    iw_engine.sockets = iw_engine.wait_set = iw_engine.kick = iw_engine.looks = -1;
+    iw_engine.wait_set = iw_engine.kick = iw_engine.looks = -1;
     atomic_store(&iw_engine.clock, -1);
+}
+
+/** In a child of fork() there are as many as in the parent. @return 0 or a positive errno */
+static int open_shards_locked(unsigned *opened)
+{
+    int r = 0;
+    for (*opened = 0; *opened < iw_shard_count() && !r; *opened += !r)
+        r = open_shard_locked(&iw_shards[*opened]);
+    return r;
 }
 
 static int engine_make_locked(void)
 {
     assert_held(&iw_engine.lock);
-    long fds[] = {sys_epoll_create(), sys_epoll_create(), iw_eventfd_create_hidden(), sys_timerfd(),
-                  sys_timerfd()};
+    long fds[] = {sys_epoll_create(), iw_eventfd_create_hidden(), sys_timerfd(), sys_timerfd()};
+    unsigned shards = 0;
     int r = 0;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 4; i++) {
         r = fds[i] < 0 ? (int)-fds[i] : r;
-        if (fds[i] >= 0 && i != 2) /* an eventfd is where it belongs */
+        if (fds[i] >= 0 && i != 1) /* an eventfd is where it belongs */
             fds[i] = iw_fd_high((int)fds[i]);
     }
-    iw_engine.sockets = (int)fds[0];
-    iw_engine.wait_set = (int)fds[1];
-    iw_engine.kick = (int)fds[2];
-    atomic_store(&iw_engine.clock, (int)fds[3]);
-    iw_engine.looks = (int)fds[4];
-    const int waited_for[] = {iw_engine.sockets, iw_engine.kick, iw_engine.clock, iw_engine.looks};
-    for (int i = 0; i < 4 && !r; i++) {
-        struct epoll_event on = {.events = EPOLLIN, .data.fd = waited_for[i]};
-        r = (int)-sys_epoll_ctl(iw_engine.wait_set, EPOLL_CTL_ADD, waited_for[i], &on);
-    }
-    if (!r) {
-        iw_engine.watched = true;
+    iw_engine.wait_set = (int)fds[0];
+    iw_engine.kick = (int)fds[1];
+    atomic_store(&iw_engine.clock, (int)fds[2]);
+    iw_engine.looks = (int)fds[3];
+    for (int i = 1; i < 4 && !r; i++)
+        r = wait_for(EPOLL_CTL_ADD, (int)fds[i], true, IW_SHARDS);
+    if (!r)
+        r = open_shards_locked(&shards);
+    if (!r)
         r = iw_sources_restore(); /* what a child of fork() inherited */
-        if (!r)
-            r = thread_start();
-    }
+    if (!r)
+        r = thread_start();
     if (r)
-        close_descriptors_locked();
+        close_descriptors_locked(shards);
     return r;
 }
 
@@ -273,13 +323,9 @@ void iw_engine_thaw(void)
 static void forget_parent_locked(void)
 {
     assert_held(&iw_engine.lock);
-    close_descriptors_locked();
-    atomic_store(&iw_engine.leader, NULL);
-    iw_engine.visits = 0;
-    iw_engine.visited = false;
+    close_descriptors_locked(iw_shard_count());
+    iw_shards_forget();
     atomic_store(&iw_engine.kicked, false);
-    atomic_store(&iw_engine.leased, false);
-    iw_engine.relieved = false;
     atomic_store(&iw_engine.ended, 0);
     iw_dirty_forget();
     __atomic_store_n(&iw_engine.started, false, __ATOMIC_RELEASE);

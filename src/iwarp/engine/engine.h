@@ -2,8 +2,9 @@
 /*
  * The progress engine: who runs the sockets, and when.
  *
- * All sockets of the process stand in one epoll set. A pass looks at the set without waiting, pins
- * each source that is ready, and calls it. Passes are run by
+ * Each socket of the process stands in the epoll set of a shard (shard.h); a program in which one
+ * thread polls has one. A pass looks at a set without waiting, pins each source that is ready, and
+ * calls it. Passes are run by
  *
  *   pollers  (ibv_poll_cq on an empty CQ)        iw_engine_poll()
  *   getters  (ibv_get_cq_event, blocked)         iw_engine_wait()
@@ -11,22 +12,28 @@
  *
  * A program that posts without a break receives for its QP itself, now and then (iw_rx_look).
  *
- * The thread sleeps in an epoll set of its own, which holds the first one. That entry is off while
- * a getter leads the others (waiter.h), so that a packet wakes one thread only; if getters come
- * back soon it stays off between them, and the thread looks each millisecond whether that is still
- * so. While programs keep polling and posting they hold a lease: the thread looks at what
- * they do on a timer of 100 us, doubling to 1 ms, and switches the entry off itself if they make
- * passes enough. Sockets, listeners and timers of a process that sleeps cost nothing.
+ * The thread sleeps in an epoll set of its own, which holds those of the shards. Such an entry is
+ * off while a getter leads the others there (waiter.h), so that a packet wakes one thread only; if
+ * getters come back soon it stays off between them, and the thread looks each millisecond whether
+ * that is still so. While programs keep polling and posting in a shard they hold its lease: the
+ * thread looks at what they do on a timer of 100 us, doubling to 1 ms, and switches the entry off
+ * itself if they make passes enough. It judges each shard by its own pollers. Sockets, listeners
+ * and timers of a process that sleeps cost nothing.
  *
  * A poller remembers the source that had something for it last: that is tried before all sources
  * are looked at, for as long as it is likely to be the next one, too. What it brings is shown after
  * what came before it elsewhere, see cq/visibility.h. The source of a lasting ping-pong is adopted:
  * taken out of the epoll set until its poller is late, see presence.c.
  *
- * Posted work that was not transmitted at once is on the dirty stack, a lock-free list that any
- * pass takes as a whole. Without a lease the thread takes it at once; under one, when pollers have
- * made no pass between two looks, which then are 100 us apart. The rest of a stretch that is longer
- * than a turn waits there, too, without hurry.
+ * Posted work that was not transmitted at once is on the shard's dirty stack, a lock-free list that
+ * any pass takes as a whole. Without a lease the thread takes it at once; under one, when pollers
+ * have made no pass between two looks, which then are 100 us apart. The rest of a stretch that is
+ * longer than a turn waits there, too, without hurry.
+ *
+ * Two things carry correctness, and all else is tuning: deferred work is pushed before the lease of
+ * its shard is read, and who ends a lease looks at the stack afterwards; and each source is in the
+ * epoll set of a shard that the thread watches, that pollers hold the lease of, or that a waiter
+ * sleeps on - or is adopted, under a lease.
  *
  * Locks: engine.lock (start, the switch) is a leaf, and so are those of timers and of sources, the
  * latter below adopted.lock. Sources are called without locks.
@@ -35,11 +42,9 @@
 #define ANYWARP_ENGINE_ENGINE_H
 
 #include "common/lock.h"
+#include "engine/shard.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /**
  * Makes the epoll sets and the thread if they are not there: sources, timers and dirty work need
@@ -49,10 +54,10 @@
 int iw_engine_start(void);
 
 /**
- * Whether programs keep polling: then work may be left to their next empty poll. The thread itself
- * leaves nothing to them.
+ * Whether programs keep polling in a shard: then work may be left to their next empty poll. The
+ * thread itself leaves nothing to them.
  */
-bool iw_engine_leased(void);
+bool iw_engine_leased(const struct iw_shard *s);
 
 /**
  * Holds all progress, for fork(): no source, timer or dirty work begins any more, and none runs
@@ -68,39 +73,26 @@ void iw_engine_fork(enum fork_step step);
 
 #define IW_ENGINE_MANY 8 /* polls and passes beyond these are not counted: they are many */
 
-struct iw_poller;
-
 extern struct iw_engine {
     struct lock lock;
     bool started;
     atomic_int ended;   /* why the thread has ended, a positive errno; 0: it has not */
-    int sockets;        /* epoll set of all sources */
-    int wait_set;       /* the thread's: sockets (if watched), kick, clock and looks */
+    int wait_set;       /* the thread's: sockets of shards (if watched), kick, clock and looks */
     int kick;           /* eventfd, readable while kicked */
     atomic_int clock;   /* timerfd, readable when a timer is due; -1: not made yet */
     int looks;          /* timerfd, readable when the thread's next look at pollers is due */
     atomic_bool kicked; /* a write to kick is due, or done and not read */
-    bool watched;       /* sockets is switched on in wait_set; under lock */
-    bool relieved;      /* pollers run the sockets often enough; under lock */
-    struct iw_poller *_Atomic leader; /* of the waiters, see waiter.h; NULL: none; under lock */
-    unsigned visits; /* of getters that have left since the last look; under lock */
-    bool visited;    /* so often that the sockets stay off until the next look; under lock */
     pthread_t thread;
     atomic_bool frozen;
-    /* Hints between pollers and the thread. Pollers store only what changes something, so that
-     * many of them share the line. */
-    _Alignas(64) atomic_uint polls; /* since the last look, saturated */
-    atomic_uint passes;             /* of them on an empty CQ, saturated */
-    atomic_uint sends;              /* by posts and passes since the last look, saturated */
-    atomic_bool leased;
-    atomic_bool deferring; /* dirty work was left to pollers since the last look */
-    atomic_bool near;      /* the next look is at most 100 us away */
+    atomic_uint turn; /* looks of the thread at pollers; free-running */
 } iw_engine;
 
 /** Whether this is the engine's thread. */
 bool iw_engine_is_thread(void);
-/** Switches the sockets on or off in the thread's wait set. */
-void iw_engine_watch_locked(void);
+/** Switches the sockets of a shard on or off in the thread's wait set. */
+void iw_engine_watch_locked(struct iw_shard *s);
+/** Makes one more shard, for at most as many as there are processors. @return NULL: not now */
+struct iw_shard *iw_engine_open_shard(void);
 /** Makes the thread look again: a lease begins or ended. */
 void iw_engine_kick(void);
 /**

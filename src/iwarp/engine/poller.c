@@ -17,21 +17,25 @@
 #define IDLE_PASSES 1024 /* without a ready source, then only some look */
 #define IDLE_LOOKS  4    /* one of so many */
 
-static __thread const struct iw_poller *poller;
-
-const struct iw_poller *iw_engine_poller(void)
-{
-    return poller;
-}
-
-struct iw_found iw_engine_run_ready(uint32_t but)
+struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but)
 {
     struct epoll_event ev[IW_PASS_EVENTS];
-    struct iw_found f = {.ready = sys_epoll_look(iw_engine.sockets, ev, IW_PASS_EVENTS)};
+    struct iw_found f = {.ready = sys_epoll_look(s->sockets, ev, IW_PASS_EVENTS)};
     for (long i = 0; i < f.ready; i++)
         if (iw_source_run(ev[i].data.u64, ev[i].events, but))
             f.moved = ev[i].data.u64;
     return f;
+}
+
+bool iw_engine_run_linked(uint32_t but)
+{
+    bool more = false;
+    for (unsigned i = 0; i < iw_shard_count(); i++) {
+        uint64_t linked = atomic_load(&iw_shards[i].linked);
+        if (linked && (!but || linked != IW_LINKED(but)))
+            more |= iw_engine_run_ready(&iw_shards[i], but).ready == IW_PASS_EVENTS;
+    }
+    return more;
 }
 
 /* A hint that is old, or a count that was lost between two threads, costs time at most: what must
@@ -109,38 +113,45 @@ static void find_hot(struct iw_poller *p, const struct iw_found *f)
         set_hot(p, 0, 0);
 }
 
+void iw_engine_cool(struct iw_poller *p)
+{
+    set_hot(p, 0, 0);
+}
+
 void iw_engine_polled(struct iw_poller *p)
 {
-    count(&iw_engine.polls);
-    if (atomic_load_explicit(&iw_engine.leased, memory_order_relaxed)) /* or at one of the next */
+    struct iw_shard *s = iw_shard_of(p);
+    uint32_t turn = get(&iw_engine.turn);
+    count(&s->polls);
+    if (get(&p->seen) != turn)
+        put(&p->seen, turn);
+    if (atomic_load_explicit(&s->leased, memory_order_relaxed)) /* or at one of the next */
         return;
     uint32_t run = get(&p->run) + 1;
     put(&p->run, run < LEASE_RUN ? run : 0);
     if (run == LEASE_RUN) {
-        set(&iw_engine.leased);
+        set(&s->leased);
         iw_engine_kick();
     }
 }
 
-void iw_engine_sent(void)
+void iw_engine_sent(struct iw_shard *s)
 {
-    count(&iw_engine.sends);
+    count(&s->sends);
 }
 
-bool iw_engine_progress(struct iw_poller *p)
+bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
 {
     uint32_t turn = get(&p->passes) + 1, idle = get(&p->idle);
     bool moved;
     put(&p->passes, turn);
-    poller = p;
-    if (iw_dirty_run())
-        iw_engine_sent();
-    poller = NULL;
+    if (iw_dirty_run(s))
+        iw_engine_sent(s);
     if (run_hot(p, &moved))
         return moved;
     if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
         return moved;
-    struct iw_found f = iw_engine_run_ready(0);
+    struct iw_found f = iw_engine_run_ready(s, 0);
     find_hot(p, &f);
     put(&p->idle, f.ready > 0 ? 0 : idle + 1);
     return moved || f.moved;
@@ -148,18 +159,24 @@ bool iw_engine_progress(struct iw_poller *p)
 
 void iw_engine_poll(struct iw_poller *p)
 {
+    iw_engine_poll_in(iw_shard_enter(p), p);
+}
+
+void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p)
+{
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
-    count(&iw_engine.passes);
-    iw_engine_progress(p);
+    count(&s->passes);
+    iw_engine_progress(s, p);
 }
 
 void iw_engine_pass(void)
 {
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
-    iw_dirty_run();
-    iw_engine_run_ready(0);
+    iw_dirty_run_all();
+    for (unsigned i = 0; i < iw_shard_count(); i++)
+        iw_engine_run_ready(&iw_shards[i], 0);
 }
 
 void iw_engine_poll_within(int64_t ns)
@@ -168,22 +185,22 @@ void iw_engine_poll_within(int64_t ns)
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    sys_wait_fd(iw_engine.sockets, ns);
+    sys_wait_fd(iw_shard_own()->sockets, ns);
     pthread_setcancelstate(state, NULL);
     iw_engine_pass();
 }
 
-void iw_engine_look_soon(void)
+void iw_engine_look_soon(struct iw_shard *s)
 {
-    set(&iw_engine.deferring);
+    set(&s->deferring);
     /* With the lease gone meanwhile the thread may sleep for ever. */
-    if (!atomic_load(&iw_engine.leased) || !atomic_load(&iw_engine.near))
+    if (!atomic_load(&s->leased) || !atomic_load(&s->near))
         iw_engine_kick();
 }
 
-void iw_engine_look(void)
+void iw_engine_look(const struct iw_shard *s)
 {
-    if (!atomic_load(&iw_engine.leased))
+    if (!atomic_load(&s->leased))
         iw_engine_kick();
 }
 
@@ -191,12 +208,15 @@ void iw_engine_arm(struct iw_poller *p)
 {
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
-    if (p)
+    struct iw_shard *s = p ? iw_shard_of(p) : iw_shard_own();
+    if (p) {
         put(&p->run, 0);
-    put(&iw_engine.polls, 0);
-    bool leased = atomic_load(&iw_engine.leased) && atomic_exchange(&iw_engine.leased, false);
-    iw_dirty_run(); /* behind the lease, under which it may be left for later */
+        put(&p->alone, 0);
+    }
+    put(&s->polls, 0);
+    bool leased = atomic_load(&s->leased) && atomic_exchange(&s->leased, false);
+    iw_dirty_run(s); /* behind the lease, under which it may be left for later */
     if (leased)
         iw_engine_kick();
-    iw_adopted_put_back(NULL);
+    iw_adopted_leave(s);
 }

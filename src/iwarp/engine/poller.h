@@ -3,9 +3,7 @@
 #ifndef ANYWARP_ENGINE_POLLER_H
 #define ANYWARP_ENGINE_POLLER_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "engine/shard.h"
 
 /** What a CQ that is polled knows; hints, without a lock. */
 struct iw_poller {
@@ -17,17 +15,29 @@ struct iw_poller {
     _Atomic uint32_t passes; /* that empty polls made; free-running */
     _Atomic uint32_t idle;   /* passes since a source was ready, of those that looked at all */
     _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */
+    _Atomic uint32_t seen;   /* iw_engine.turn at the last poll */
+    /* Of shard.c: */
+    _Atomic uint32_t shard; /* where it is, by number */
+    _Atomic uint32_t alone; /* passes of one thread, since the CQ moved, was armed, or of another */
+    _Atomic uint32_t moves; /* of the CQ, saturated */
+    _Atomic(const void *) by; /* the thread that polled last without success in another's shard */
 };
+
+/** Where a poller is. NULL: what belongs to none is in the first. */
+static inline struct iw_shard *iw_shard_of(const struct iw_poller *p)
+{
+    return &iw_shards[p ? atomic_load_explicit(&p->shard, memory_order_acquire) : 0];
+}
 
 /** Counts one poll of the CQ. */
 void iw_engine_polled(struct iw_poller *p);
 /** Counts one post or pass that saw to what there was to send. */
-void iw_engine_sent(void);
-/** The poller on whose behalf this thread is at the dirty stack; NULL: none. */
-const struct iw_poller *iw_engine_poller(void);
+void iw_engine_sent(struct iw_shard *s);
 /** Makes progress on behalf of a poller whose CQ is empty; first the dirty stack. */
 void iw_engine_poll(struct iw_poller *p);
-/** Makes progress for anybody else. */
+/** The same in shard @p s, wherever the poller is. */
+void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p);
+/** Makes progress for anybody else, in all shards. */
 void iw_engine_pass(void);
 
 /**
@@ -37,8 +47,9 @@ void iw_engine_pass(void);
 void iw_engine_poll_within(int64_t ns);
 
 /**
- * The program will sleep or wait elsewhere: ends the lease, runs the dirty stack.
- * @param p  the CQ that it arms, NULL if it is none
+ * The program will sleep or wait elsewhere: ends the lease of the shard, runs what is deferred
+ * there.
+ * @param p  the CQ that it arms; NULL if it is none: then the shard is the thread's
  */
 void iw_engine_arm(struct iw_poller *p);
 
@@ -50,14 +61,19 @@ struct iw_found {
     uint64_t moved;
 };
 
-/** Runs the sources that are ready now, of more than IW_PASS_EVENTS so many, but for that of QP
- * @p but; 0: for none. */
-struct iw_found iw_engine_run_ready(uint32_t but);
-/** Does what is dirty and what is ready, or some of it. @return whether bytes moved, mostly */
-bool iw_engine_progress(struct iw_poller *p);
+/** Runs the sources of a shard that are ready now, of more than IW_PASS_EVENTS so many, but for
+ * that of QP @p but; 0: for none. */
+struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but);
+/** The same for the connections of all shards. @return whether there may be more */
+bool iw_engine_run_linked(uint32_t but);
+/** Does what is dirty and what is ready in a shard, or some of it. @return whether bytes moved,
+ * mostly */
+bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p);
 /** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
-void iw_engine_look_soon(void);
+void iw_engine_look_soon(struct iw_shard *s);
 /** The same within 1 ms. */
-void iw_engine_look(void);
+void iw_engine_look(const struct iw_shard *s);
+/** The poller looks at all sources of its shard the next time. */
+void iw_engine_cool(struct iw_poller *p);
 
 #endif

@@ -11,6 +11,7 @@
 #include "engine/presence.h"
 
 #include "engine/engine.h"
+#include "engine/poller.h"
 #include "engine/source.h"
 #include "engine/timer.h"
 
@@ -20,6 +21,7 @@ static struct {
     struct lock lock;             /* of changes from none to one and back */
     _Atomic uint64_t key;         /* of the source; 0: none */
     struct iw_poller *_Atomic by; /* NULL: it could not be put back */
+    struct iw_shard *_Atomic in;  /* where that was: its lease is needed */
     atomic_bool run;              /* by its poller since the last look */
     struct iw_timer again;
 } adopted = {.lock = LOCK(LOCK_ADOPTED)};
@@ -30,9 +32,10 @@ void iw_adopt(struct iw_poller *p, uint64_t key)
         return;
     if (!atomic_load(&adopted.key)) {
         atomic_store(&adopted.by, p);
+        atomic_store(&adopted.in, iw_shard_of(p));
         atomic_store(&adopted.run, true);
         atomic_store(&adopted.key, key); /* whoever ends the lease from here on sees it */
-        if (!iw_engine_leased() || !iw_source_take_out(key))
+        if (!iw_engine_leased(iw_shard_of(p)) || !iw_source_take_out(key))
             atomic_store(&adopted.key, 0);
     }
     lock_put(&adopted.lock);
@@ -72,9 +75,16 @@ void iw_adopted_put_back(const struct iw_poller *by)
         put_back();
 }
 
-void iw_adopted_look(void)
+void iw_adopted_leave(const struct iw_shard *s)
 {
-    if (atomic_load(&adopted.key) && !atomic_exchange(&adopted.run, false))
+    if (atomic_load(&adopted.key) && atomic_load(&adopted.in) == s)
+        put_back();
+}
+
+void iw_adopted_look(const struct iw_shard *s)
+{
+    if (atomic_load(&adopted.key) && atomic_load(&adopted.in) == s &&
+        !atomic_exchange(&adopted.run, false))
         put_back();
 }
 

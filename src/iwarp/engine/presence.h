@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct iw_poller;
+struct iw_shard;
 
 /** The poller @p p takes the source out of the epoll set if it can, and runs it at each pass. */
 void iw_adopt(struct iw_poller *p, uint64_t key);
@@ -14,8 +15,10 @@ void iw_adopt(struct iw_poller *p, uint64_t key);
 void iw_adopted_note(const struct iw_poller *p);
 /** Puts back what @p by has adopted, or with NULL whoever has. */
 void iw_adopted_put_back(const struct iw_poller *by);
-/** Puts it back unless it was run since the last call. */
-void iw_adopted_look(void);
+/** Puts back what was adopted in shard @p s. */
+void iw_adopted_leave(const struct iw_shard *s);
+/** The same, unless it was run since the last call. */
+void iw_adopted_look(const struct iw_shard *s);
 /** Runs it, unless it is that of QP @p but. */
 void iw_adopted_run(uint32_t but);
 /** It is taken out of the table. */

@@ -36,8 +36,10 @@ struct slot {
     _Atomic uint64_t word;
     struct iw_source *source; /* constant while pinned; NULL: free */
     bool out;                 /* of the epoll set, while somebody has adopted it; under lock */
-    struct lock lock;         /* changes of source, and waiting for pins */
-    pthread_cond_t idle;      /* pins went down */
+    struct iw_shard *_Atomic shard; /* whose epoll set it is; changed under lock */
+    uint64_t linked;                /* what it counts for in shard->linked; under lock */
+    struct lock lock;               /* changes of source, and waiting for pins */
+    pthread_cond_t idle;            /* pins went down */
     uint32_t next_free;
 };
 
@@ -65,6 +67,17 @@ static struct {
     /* Where the engine's thread is: a count, and in the lower half the QP; 0: nowhere. */
     _Alignas(64) _Atomic uint64_t at;
 } engine;
+
+static struct iw_shard *shard_of(const struct slot *slot)
+{
+    return atomic_load_explicit(&slot->shard, memory_order_relaxed);
+}
+
+/** The epoll set of a source, which changes under the slot's lock. */
+static int set_of(const struct slot *slot)
+{
+    return shard_of(slot)->sockets;
+}
 
 static uint32_t own_pins(uint32_t slot)
 {
@@ -122,6 +135,38 @@ static struct epoll_event slot_event(uint32_t i, uint32_t events)
     };
 }
 
+static void count_link_locked(struct slot *slot)
+{
+    uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_SEQ_CST);
+    assert_held(&slot->lock);
+    if (!qp_num)
+        return;
+    slot->linked = IW_LINKED(qp_num);
+    atomic_fetch_add(&shard_of(slot)->linked, slot->linked);
+}
+
+static void uncount_link_locked(struct slot *slot)
+{
+    assert_held(&slot->lock);
+    atomic_fetch_sub(&shard_of(slot)->linked, slot->linked);
+    slot->linked = 0;
+}
+
+void iw_source_link(struct iw_source *s, uint32_t qp_num)
+{
+    __atomic_store_n(&s->qp_num, qp_num, __ATOMIC_SEQ_CST);
+    uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_SEQ_CST);
+    if (!i)
+        return;
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    if (slot->source == s) {
+        uncount_link_locked(slot);
+        count_link_locked(slot);
+    }
+    lock_put(&slot->lock);
+}
+
 int iw_source_add(struct iw_source *s, int fd, uint32_t events,
                   bool (*ready)(struct iw_source *, uint32_t))
 {
@@ -135,16 +180,19 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     s->fd = fd;
     __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
     s->ready = ready;
-    __atomic_store_n(&s->slot, i, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->slot, i, __ATOMIC_SEQ_CST);
     lock_get(&slot->lock);
     slot->source = s;
+    atomic_store_explicit(&slot->shard, &iw_shards[0], memory_order_relaxed);
+    count_link_locked(slot);
     atomic_fetch_add(&slot->word, GENERATION); /* publishes it to whoever pins */
     struct epoll_event ev = slot_event(i, events);
     lock_put(&slot->lock);
-    r = sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_ADD, fd, &ev);
+    r = sys_epoll_ctl(iw_shards[0].sockets, EPOLL_CTL_ADD, fd, &ev);
     if (r < 0) {
         lock_get(&slot->lock);
         slot->source = NULL;
+        uncount_link_locked(slot);
         atomic_fetch_add(&slot->word, GENERATION);
         lock_put(&slot->lock);
         __atomic_store_n(&s->slot, 0, __ATOMIC_RELEASE);
@@ -166,11 +214,32 @@ void iw_source_want(struct iw_source *s, uint32_t events)
         __atomic_store_n(&s->events, events, __ATOMIC_RELAXED);
         struct epoll_event ev = slot_event(i, events);
         if (!out)
-            sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_MOD, s->fd, &ev);
+            sys_epoll_ctl(set_of(slot), EPOLL_CTL_MOD, s->fd, &ev);
     }
     lock_put(&slot->lock);
     if (has && out)
         iw_adopted_put_back(NULL);
+}
+
+void iw_source_move(struct iw_source *s, const struct iw_home *home)
+{
+    struct iw_shard *to = iw_home_shard(home);
+    uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    if (!i || shard_of(slot_at(i)) == to)
+        return;
+    struct slot *slot = slot_at(i);
+    lock_get(&slot->lock);
+    if (slot->source == s && !slot->out && set_of(slot) != to->sockets) {
+        struct epoll_event ev = slot_event(i, s->events);
+        /* First in, then out: it is always in one. In both, it is run twice at most. */
+        if (sys_epoll_ctl(to->sockets, EPOLL_CTL_ADD, s->fd, &ev) == 0) {
+            sys_epoll_ctl(set_of(slot), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
+            atomic_fetch_add(&to->linked, slot->linked);
+            atomic_fetch_sub(&shard_of(slot)->linked, slot->linked);
+            atomic_store_explicit(&slot->shard, to, memory_order_relaxed);
+        }
+    }
+    lock_put(&slot->lock);
 }
 
 static bool has_locked(const struct slot *slot, uint64_t key)
@@ -185,7 +254,7 @@ bool iw_source_take_out(uint64_t key)
     lock_get(&slot->lock);
     bool can = has_locked(slot, key) && slot->source->events == INPUT;
     if (can) {
-        sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_DEL, slot->source->fd, &(struct epoll_event){0});
+        sys_epoll_ctl(set_of(slot), EPOLL_CTL_DEL, slot->source->fd, &(struct epoll_event){0});
         slot->out = true;
     }
     lock_put(&slot->lock);
@@ -196,7 +265,7 @@ static int put_in_locked(struct slot *slot, uint32_t i)
 {
     assert_held(&slot->lock);
     struct epoll_event ev = slot_event(i, slot->source->events);
-    int r = (int)-sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_ADD, slot->source->fd, &ev);
+    int r = (int)-sys_epoll_ctl(set_of(slot), EPOLL_CTL_ADD, slot->source->fd, &ev);
     slot->out = r != 0;
     return r;
 }
@@ -228,8 +297,9 @@ void iw_source_del(struct iw_source *s)
     if (slot->out)
         iw_adopted_gone(slot_event(i, 0).data.u64);
     else
-        sys_epoll_ctl(iw_engine.sockets, EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
+        sys_epoll_ctl(set_of(slot), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
     slot->out = false;
+    uncount_link_locked(slot);
     atomic_fetch_add(&slot->word, GENERATION);
     wait_unpinned(slot, i);
     slot->source = NULL;

@@ -4,17 +4,16 @@
 #define ANYWARP_ENGINE_SOURCE_H
 
 #include "common/lock.h"
+#include "engine/shard.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 
-/** A descriptor in the epoll set, embedded in its owner. */
+/** A descriptor in the epoll set of a shard, at first of the first one; embedded in its owner. */
 struct iw_source {
     int fd;
     uint32_t events; /* EPOLL* bits asked for */
     uint32_t slot;   /* in the table that epoll data indexes; 0: not added */
-    uint32_t qp_num; /* of its connection, once there is one */
+    uint32_t qp_num; /* of its connection, once there is one: iw_source_link() */
     /**
      * Something is ready; or, with no events, may be: then only a connection looks. May run in
      * several threads at once.
@@ -29,6 +28,12 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
 
 /** Changes the events asked for. Legal inside ready(). */
 void iw_source_want(struct iw_source *s, uint32_t events);
+
+/** The source is that of a QP's connection from now on. */
+void iw_source_link(struct iw_source *s, uint32_t qp_num);
+
+/** Moves the source to where it belongs now. Legal inside ready(). */
+void iw_source_move(struct iw_source *s, const struct iw_home *home);
 
 /**
  * Takes the source out of the set and waits until no ready() of it runs, unless the caller is

@@ -19,35 +19,35 @@
 static __thread struct iw_poller waiter;
 
 /** Who came last leads. */
-static void enter(void)
+static void enter(struct iw_shard *s)
 {
     lock_get(&iw_engine.lock);
-    atomic_store(&iw_engine.leader, &waiter);
-    iw_engine_watch_locked();
+    atomic_store(&s->leader, &waiter);
+    iw_engine_watch_locked(s);
     lock_put(&iw_engine.lock);
 }
 
 /** Who comes back soon leaves the sockets off: the thread looks whether that is so. */
 static void leave(void *arg)
 {
-    (void)arg;
+    struct iw_shard *s = arg;
     lock_get(&iw_engine.lock);
-    if (atomic_load(&iw_engine.leader) == &waiter)
-        atomic_store(&iw_engine.leader, NULL);
-    iw_engine_watch_locked();
-    bool often = ++iw_engine.visits == MANY_VISITS && !iw_engine.visited;
+    if (atomic_load(&s->leader) == &waiter)
+        atomic_store(&s->leader, NULL);
+    iw_engine_watch_locked(s);
+    bool often = ++s->visits == MANY_VISITS && !s->visited;
     lock_put(&iw_engine.lock);
     if (often)
         iw_engine_kick();
 }
 
-static bool leads(void)
+static bool leads(const struct iw_shard *s)
 {
-    return atomic_load(&iw_engine.leader) == &waiter;
+    return atomic_load(&s->leader) == &waiter;
 }
 
 /** Passes until an event may be due or the time is up. @return whether one may be */
-static bool spin(int fd)
+static bool spin(struct iw_shard *s, int fd)
 {
     unsigned us = iw_conf()->spin_us;
     if (us == 0)
@@ -55,23 +55,22 @@ static bool spin(int fd)
     uint64_t end = iw_now() + us * 1000u;
     unsigned turns = 0;
     do {
-        if (iw_engine_progress(&waiter) || (turns++ % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0))
+        if (iw_engine_progress(s, &waiter) || (turns++ % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0))
             return true;
     } while (iw_now() < end);
     return false;
 }
 
 /**
- * Waits for @p fd, or for the sockets, too; the cancellation point.
+ * Waits for @p fd, or for @p sockets, too, if that is not -1; the cancellation point.
  * @return 1 if fd is readable, 0 if not, -EINTR, or -EBADF: the program has closed one
  */
-static int wait_either(int fd, bool sockets)
+static int wait_either(int fd, int sockets)
 {
     int state;
-    struct pollfd p[2] = {{.fd = fd, .events = POLLIN},
-                          {.fd = iw_engine.sockets, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = sockets, .events = POLLIN}};
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-    int n = ppoll(p, sockets ? 2 : 1, NULL, NULL);
+    int n = ppoll(p, sockets < 0 ? 1 : 2, NULL, NULL);
     int error = n < 0 ? errno : 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     if (error == EINTR && !iw_eventfd_restarts())
@@ -82,21 +81,22 @@ static int wait_either(int fd, bool sockets)
 }
 
 /** Leads for as long as nobody else comes, and then leaves the sockets to that one. */
-static int block_passes(int fd)
+static int block_passes(struct iw_shard *s, int fd)
 {
     int r;
-    while ((r = wait_either(fd, leads())) == 0)
-        if (leads() && iw_engine_run_ready(0).moved)
+    while ((r = wait_either(fd, leads(s) ? s->sockets : -1)) == 0)
+        if (leads(s) && iw_engine_run_ready(s, 0).moved)
             break;
     return r < 0 ? r : 0;
 }
 
 static int wait_on_sockets(int fd)
 {
+    struct iw_shard *s = iw_shard_own();
     int r;
-    enter();
-    pthread_cleanup_push(leave, NULL);
-    r = spin(fd) ? 0 : block_passes(fd);
+    enter(s);
+    pthread_cleanup_push(leave, s);
+    r = spin(s, fd) ? 0 : block_passes(s, fd);
     pthread_cleanup_pop(1);
     return r;
 }
@@ -126,7 +126,7 @@ int iw_cm_wait(int fd)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     for (unsigned turns = 0; !ready && iw_now() < end; turns++) {
         iw_engine_polled(&cm_poller);
-        iw_engine_poll(&cm_poller);
+        iw_engine_poll_in(&iw_shards[0], &cm_poller); /* where sockets are at first */
         ready = turns % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0;
     }
     if (!ready)

@@ -2,10 +2,11 @@
 /*
  * Threads of the program that wait for events, and make progress meanwhile.
  *
- * Of those that wait at a time the one that came last leads: it sleeps on the sockets and runs
- * them, whoever they are for. The others sleep on their events alone, so that a packet wakes one
- * thread, however many wait. Who is led by another stays so until its event is there: if the leader
- * leaves, the sockets are the engine's again, at once or, where leaders come and go, within 1 ms.
+ * A thread waits in the shard that it owns, or in the first. Of those that wait there at a time the
+ * one that came last leads: it sleeps on its sockets and runs them, whoever they are for. The
+ * others sleep on their events alone, so that a packet wakes one thread, however many wait. Who is
+ * led by another stays so until its event is there: if the leader leaves, the sockets are the
+ * engine's again, at once or, where leaders come and go, within 1 ms.
  */
 #ifndef ANYWARP_ENGINE_WAITER_H
 #define ANYWARP_ENGINE_WAITER_H

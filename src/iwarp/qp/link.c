@@ -116,7 +116,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
     if (!r) {
         qp->stream = l->stream;
         qp->tx.source = l->source;
-        __atomic_store_n(&qp->tx.source->qp_num, qp->pub.qp_num, __ATOMIC_RELAXED);
+        iw_source_link(qp->tx.source, qp->pub.qp_num);
         qp->same_host = l->same_host;
         qp->ext = a->ext;
         iwc_rx_init(&qp->rx.half, &iw_qp_upcalls, qp, a->crc, a->ext);

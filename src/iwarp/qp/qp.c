@@ -218,6 +218,8 @@ static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
     qp->accessor.pd = qp->pd;
     qp->accessor.recv_pd = a->srq ? iw_srq(a->srq)->pd->root : qp->pd;
     qp->tx.dirty.run = iw_sq_run_dirty;
+    qp->tx.dirty.home = (struct iw_home){
+        {qp->send_cq ? &qp->send_cq->poller : NULL, qp->recv_cq ? &qp->recv_cq->poller : NULL}};
     iw_grace_init(&qp->tx.grace);
     lock_init(&qp->build_lock, LOCK_PROGRAM);
     lock_init_in(&qp->rx.lock, &rx_locks);

@@ -225,7 +225,7 @@ enum iw_qp_news {
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
-    IW_QP_NEWS_UNMET = 1 << 7, /* a Send finds no receive: iw_qp_unmet() is due in a second */
+    IW_QP_NEWS_UNMET = 1 << 7,    /* a Send finds no receive: iw_qp_unmet() is due in a second */
     IW_QP_NEWS_STRANDED = 1 << 8, /* not the CM's: posted by number, without a connection */
 };
 
@@ -327,10 +327,8 @@ struct iw_qp_rx {
 
 /** Written and read under any lock or none: a wrong one costs time only. */
 struct iw_qp_hints {
-    atomic_bool heard;           /* bytes came in since something was posted */
-    atomic_bool looked_heard;    /* bytes came in since a poster was asked to look */
-    _Atomic uint64_t polled;     /* iw_now() of the last dirty run on behalf of an own CQ */
-    _Atomic uintptr_t polled_by; /* the thread that made it */
+    atomic_bool heard;        /* bytes came in since something was posted */
+    atomic_bool looked_heard; /* bytes came in since a poster was asked to look */
 };
 struct iw_qp_owner;
 

@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define LOOK_BYTES (256 * 1024) /* that go out before a poster may have to look at what came in */
-#define OTHERS_NS  100000 /* since a QP's own poller was there, and others leave it to that one */
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -228,28 +227,9 @@ static uint32_t passes(const struct iw_qp *qp)
 /** Whether a program polls, and does not wait for events of the QP's CQs. */
 static bool is_polled(const struct iw_qp *qp)
 {
-    return iw_engine_leased() && !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
+    return iw_engine_leased(iw_home_shard(&qp->tx.dirty.home)) &&
+           !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
            !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
-}
-
-/**
- * Whether this thread polls for other QPs, and another one polled for this QP lately: then it is
- * left to that one, so that threads with CQs of their own do not meet at each other's QPs.
- */
-static bool is_others(struct iw_qp *qp, uint64_t now)
-{
-    const struct iw_poller *p = iw_engine_poller();
-    uintptr_t self = (uintptr_t)pthread_self();
-    if (!p)
-        return false;
-    /* What is known of others are hints: it is run later, or here. */
-    if ((qp->send_cq && p == &qp->send_cq->poller) || (qp->recv_cq && p == &qp->recv_cq->poller)) {
-        atomic_store_explicit(&qp->hints.polled, now, memory_order_relaxed);
-        atomic_store_explicit(&qp->hints.polled_by, self, memory_order_relaxed);
-        return false;
-    }
-    return atomic_load_explicit(&qp->hints.polled_by, memory_order_relaxed) != self &&
-           now - atomic_load_explicit(&qp->hints.polled, memory_order_relaxed) < OTHERS_NS;
 }
 
 void iw_sq_run_dirty(struct iw_dirty *d)
@@ -257,10 +237,6 @@ void iw_sq_run_dirty(struct iw_dirty *d)
     struct iw_qp *qp = container_of(d, struct iw_qp, tx.dirty);
     struct iw_wakes w;
     uint64_t now = iw_now();
-    if (is_others(qp, now)) {
-        iw_dirty_again(d);
-        return;
-    }
     iw_qp_enter(qp, &w);
     bool corked = iw_cork_locked(qp, is_polled(qp), now, &w);
     if (!corked)
@@ -361,7 +337,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     bool stream = qp->tx.cork.on, look = look_due_locked(qp), failed = iw_qp_unlock(qp);
 
     if (!later)
-        iw_engine_sent();
+        iw_engine_sent(iw_home_shard(&qp->tx.dirty.home));
     else if (stream)
         iw_dirty_again(&qp->tx.dirty);
     else

@@ -78,7 +78,7 @@ static void leave_to_pollers_locked(struct iw_qp_tx *tx, bool moved)
         tx->retries = RETRIES;
     else if (tx->retries)
         tx->retries--;
-    if (!iw_engine_leased())
+    if (!iw_engine_leased(iw_home_shard(&tx->dirty.home)))
         tx->retries = 0;
     if (tx->retries)
         iw_dirty_again(&tx->dirty);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shards: what one thread needs to make progress, so that threads with CQs of their own do not
+ * meet.
+ *
+ * A shard has an epoll set, a stack of deferred work, and what its pollers and the engine's thread
+ * tell each other. All CQs begin in the first. A thread that goes on polling a CQ alone, while
+ * another thread owns the shard of it, gets a shard of its own, and the CQ moves there; the more
+ * often it has moved, the longer that takes, and of two threads that poll it in turn neither gets
+ * it. A shard whose thread has ended belongs to the next that needs one.
+ *
+ * A QP's work is in the shard of that of its CQs which was polled last. Nothing moves at once: what
+ * is deferred goes there when it is deferred next, a source when it is ready next.
+ */
+#ifndef ANYWARP_ENGINE_SHARD_H
+#define ANYWARP_ENGINE_SHARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define IW_SHARDS 64
+
+struct iw_dirty;
+struct iw_poller;
+
+/** What the engine's thread knows of a shard's pollers; only it looks there. Times are of iw_now().
+ */
+struct iw_watch {
+    int64_t park;    /* ns from one look to the next, while leased */
+    uint64_t look;   /* when the next is due */
+    uint64_t called; /* the last look that found a poll or a post */
+    uint64_t served; /* the last look that found a pass, or served the deferred work itself */
+    bool visited;    /* the shard's, which only the thread changes */
+    uint64_t visits; /* when the getters are counted, while they leave the sockets off */
+};
+
+/** Counts one connection; that of the QP alone if it is the whole sum, for fewer than 65,536 of
+ * them.
+ */
+#define IW_LINKED(qp_num) (1ull << 40 | ((qp_num)&0xffffff))
+
+extern struct iw_shard {
+    int sockets;             /* epoll set of its sources */
+    _Atomic uint64_t linked; /* the sum of IW_LINKED() of the connections here */
+    bool watched;            /* it is switched on in the thread's wait set; under iw_engine.lock */
+    bool relieved;           /* pollers run the sockets often enough; under iw_engine.lock */
+    struct iw_poller *_Atomic leader; /* of the waiters, see waiter.h; NULL: none; under the lock */
+    unsigned visits; /* of getters that have left since the last look; under the lock */
+    bool visited;    /* so often that the sockets stay off until the next look; as well */
+    _Atomic(const void *) owner; /* the thread that polls, NULL: none */
+    struct iw_watch watch;
+    /* Hints between pollers and the thread. Pollers store only what changes something, so that
+     * several of them share the line. */
+    _Alignas(64) atomic_uint polls; /* since the last look, saturated */
+    atomic_uint passes;             /* of them on an empty CQ, saturated */
+    atomic_uint sends;              /* by posts and passes since the last look, saturated */
+    atomic_bool leased;
+    atomic_bool deferring; /* dirty work was left to pollers since the last look */
+    atomic_bool near;      /* the next look is at most 100 us away */
+    _Alignas(64) struct iw_dirty *_Atomic top; /* the stack of deferred work */
+    atomic_uint runs;                          /* threads that are at it */
+} iw_shards[IW_SHARDS];
+
+/** How many there are, from the first. Only grows. */
+unsigned iw_shard_count(void);
+
+/** The shard of a poller, which this thread polls now without success. */
+struct iw_shard *iw_shard_enter(struct iw_poller *p);
+/** The shard that this thread owns, or the first. */
+struct iw_shard *iw_shard_own(void);
+
+/** The CQs whose polls serve a QP; one or both may be NULL. */
+struct iw_home {
+    const struct iw_poller *cq[2];
+};
+
+/** The shard in which work belongs now: that of whichever CQ was polled last. A hint. */
+struct iw_shard *iw_home_shard(const struct iw_home *h);
+
+/* ---- for the engine ---- */
+
+/** One more exists from now on: its epoll set does. */
+void iw_shard_opened(void);
+/** The child of a fork(): threads are gone, and so is what was deferred. */
+void iw_shards_forget(void);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which thread's shard a poller is in, and what comes with it. */
+#include "engine/shard.h"
+
+#include "engine/deferred.h"
+#include "engine/engine.h"
+#include "engine/poller.h"
+#include "engine/source.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MANY   100000 /* polls that are enough for any move */
+#define OFTEN  20     /* times that a CQ moves, so that it moves more seldom */
+#define CROWD  80     /* threads, more than there may be shards */
+#define PASSES 1000
+
+/** A thread of the program, which does what it is told, one thing at a time. */
+struct worker {
+    pthread_t thread;
+    struct iw_poller *_Atomic poll; /* to be polled once, then NULL */
+    atomic_bool ends;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    while (!atomic_load(&w->ends)) {
+        struct iw_poller *p = atomic_load(&w->poll);
+        if (!p) {
+            sched_yield();
+            continue;
+        }
+        iw_engine_polled(p);
+        iw_engine_poll(p);
+        atomic_store(&w->poll, NULL);
+    }
+    return NULL;
+}
+
+static void begin(struct worker *w)
+{
+    atomic_store(&w->poll, NULL);
+    atomic_store(&w->ends, false);
+    assert_int_equal(pthread_create(&w->thread, NULL, work, w), 0);
+}
+
+static void end(struct worker *w)
+{
+    atomic_store(&w->ends, true);
+    assert_int_equal(pthread_join(w->thread, NULL), 0);
+}
+
+/** Has the thread poll once. */
+static void poll_by(struct worker *w, struct iw_poller *p)
+{
+    atomic_store(&w->poll, p);
+    while (atomic_load(&w->poll))
+        sched_yield();
+}
+
+/** Polls that bring nothing, in this thread. @return those until the poller moved, or @p max */
+static unsigned poll_here(struct iw_poller *p, unsigned max)
+{
+    struct iw_shard *at = iw_shard_of(p);
+    unsigned n = 0;
+    for (; n < max && iw_shard_of(p) == at; n++) {
+        iw_engine_polled(p);
+        iw_engine_poll(p);
+    }
+    return n;
+}
+
+static struct worker other;
+static struct iw_poller mine, others;
+
+static int setup(void **state)
+{
+    (void)state;
+    mine = others = (struct iw_poller){0};
+    begin(&other);
+    return iw_engine_start();
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    end(&other);
+    return 0;
+}
+
+static void one_thread_has_one(void **state)
+{
+    struct iw_poller more[3] = {{0}};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        poll_here(&more[i], PASSES);
+    for (int i = 0; i < 3; i++)
+        assert_ptr_equal(iw_shard_of(&more[i]), &iw_shards[0]);
+    assert_ptr_equal(iw_shard_own(), &iw_shards[0]);
+}
+
+static void another_gets_its_own(void **state)
+{
+    (void)state;
+    poll_here(&others, 1);
+    poll_by(&other, &others); /* the first shard is this thread's */
+    assert_ptr_equal(iw_shard_of(&others), &iw_shards[0]);
+    for (int i = 0; i < PASSES; i++)
+        poll_by(&other, &others);
+    assert_ptr_not_equal(iw_shard_of(&others), &iw_shards[0]);
+    poll_here(&mine, PASSES);
+    assert_ptr_equal(iw_shard_of(&mine), &iw_shards[0]);
+}
+
+static void two_that_poll_in_turn_do_not_tug(void **state)
+{
+    (void)state;
+    for (int i = 0; i < PASSES; i++) {
+        poll_by(&other, &mine);
+        poll_here(&mine, 1);
+    }
+    assert_ptr_equal(iw_shard_of(&mine), &iw_shards[0]);
+}
+
+static void who_arms_stays(void **state)
+{
+    (void)state;
+    poll_here(&mine, 1);
+    for (int i = 0; i < PASSES; i++) {
+        poll_by(&other, &others);
+        if (i % 100 == 0)
+            iw_engine_arm(&others);
+    }
+    assert_ptr_equal(iw_shard_of(&others), &iw_shards[0]);
+}
+
+static void what_goes_to_and_fro_does_so_more_seldom(void **state)
+{
+    unsigned first, last = 0;
+    (void)state;
+    poll_here(&mine, 1);
+    for (int i = 0; i < MANY && iw_shard_of(&others) == &iw_shards[0]; i++)
+        poll_by(&other, &others);
+    first = poll_here(&others, MANY);
+    assert_in_range(first, 2, MANY - 1);
+    for (int i = 0; i < OFTEN; i++) {
+        for (int k = 0; k < MANY && iw_shard_of(&others) == &iw_shards[0]; k++)
+            poll_by(&other, &others);
+        last = poll_here(&others, MANY);
+        assert_in_range(last, first, MANY - 1);
+    }
+    assert_true(last > 10 * first);
+}
+
+/** The shard of a thread that has ended is the next one's: threads come and go, shards do not. */
+static void an_end_leaves_its_shard(void **state)
+{
+    (void)state;
+    poll_here(&mine, 1);
+    for (int i = 0; i < CROWD; i++) {
+        others = (struct iw_poller){0};
+        for (int k = 0; k < PASSES; k++)
+            poll_by(&other, &others);
+        assert_ptr_equal(iw_shard_of(&others), &iw_shards[1]);
+        end(&other);
+        assert_null(atomic_load(&iw_shards[1].owner));
+        begin(&other);
+    }
+    /* This thread has one: what was left comes to it. */
+    poll_here(&others, MANY);
+    assert_ptr_equal(iw_shard_of(&others), &iw_shards[0]);
+}
+
+/** More threads than processors: they share the first. */
+static void there_are_not_too_many(void **state)
+{
+    static struct worker crowd[CROWD];
+    static struct iw_poller polled[CROWD];
+    (void)state;
+    poll_here(&mine, 1);
+    for (int i = 0; i < CROWD; i++) {
+        begin(&crowd[i]);
+        for (int k = 0; k < PASSES; k++)
+            poll_by(&crowd[i], &polled[i]);
+        assert_in_range(iw_shard_of(&polled[i]) - iw_shards, 0, iw_shard_count() - 1);
+    }
+    assert_in_range(iw_shard_count(), 2, IW_SHARDS);
+    assert_ptr_equal(iw_shard_of(&polled[CROWD - 1]), &iw_shards[0]);
+    for (int i = 0; i < CROWD; i++)
+        end(&crowd[i]);
+}
+
+/* ---- what belongs to a QP ---- */
+
+/** The other thread's poller, in a shard of its own, of which only it makes passes. */
+static void part(void)
+{
+    poll_here(&mine, 1);
+    for (int i = 0; i < PASSES; i++)
+        poll_by(&other, &others);
+    assert_ptr_not_equal(iw_shard_of(&others), iw_shard_of(&mine));
+}
+
+static void home_is_where_was_polled_last(void **state)
+{
+    const struct iw_home home = {{&mine, &others}}, none = {{NULL, NULL}}, one = {{NULL, &others}};
+    (void)state;
+    part();
+    assert_ptr_equal(iw_home_shard(&none), &iw_shards[0]);
+    assert_ptr_equal(iw_home_shard(&one), iw_shard_of(&others));
+    /* Looks of the engine's thread are the clock; only one of both sees it go on. */
+    unsigned turn = atomic_load(&iw_engine.turn);
+    while (atomic_load(&iw_engine.turn) - turn < 8)
+        poll_by(&other, &others);
+    assert_ptr_equal(iw_home_shard(&home), iw_shard_of(&others));
+    turn = atomic_load(&iw_engine.turn);
+    while (atomic_load(&iw_engine.turn) - turn < 8)
+        poll_here(&mine, 1);
+    assert_ptr_equal(iw_home_shard(&home), iw_shard_of(&mine));
+}
+
+static _Atomic pthread_t runner;
+static atomic_uint runs;
+
+static void note(struct iw_dirty *d)
+{
+    (void)d;
+    atomic_store(&runner, pthread_self());
+    atomic_fetch_add(&runs, 1);
+}
+
+static void deferred_work_is_there(void **state)
+{
+    struct iw_dirty d = {.run = note, .home = {{&others, NULL}}};
+    (void)state;
+    part();
+    iw_dirty_again(&d);
+    assert_non_null(atomic_load(&iw_shard_of(&others)->top));
+    assert_false(iw_dirty_run(&iw_shards[0]));
+    iw_dirty_wait(&d); /* that looks everywhere */
+    assert_null(atomic_load(&iw_shard_of(&others)->top));
+}
+
+/** Nobody polls any more: the engine does it. */
+static void nothing_is_left_behind(void **state)
+{
+    struct iw_dirty d[2] = {{.run = note, .home = {{&others, NULL}}},
+                            {.run = note, .home = {{&mine, NULL}}}};
+    (void)state;
+    part();
+    unsigned before = atomic_load(&runs);
+    for (int i = 0; i < 2; i++)
+        iw_dirty_push(&d[i]);
+    while (atomic_load(&runs) < before + 2)
+        sched_yield();
+    for (int i = 0; i < 2; i++)
+        iw_dirty_wait(&d[i]);
+}
+
+static struct iw_source source;
+static struct iw_home source_home = {{&others, NULL}};
+
+static bool take(struct iw_source *s, uint32_t events)
+{
+    eventfd_t value;
+    (void)events;
+    iw_source_move(s, &source_home);
+    if (eventfd_read(s->fd, &value))
+        return false;
+    atomic_store(&runner, pthread_self());
+    atomic_fetch_add(&runs, 1);
+    return true;
+}
+
+/** @return the set in which the source is ready */
+static struct iw_shard *found(void)
+{
+    struct epoll_event ev;
+    for (unsigned i = 0; i < iw_shard_count(); i++)
+        if (epoll_wait(iw_shards[i].sockets, &ev, 1, 0) == 1)
+            return &iw_shards[i];
+    return NULL;
+}
+
+static void a_source_moves_when_it_is_ready(void **state)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    (void)state;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, take), 0);
+    iw_source_link(&source, 5);
+    part();
+    uint64_t before = atomic_load(&iw_shards[0].linked);
+    assert_int_equal(before, IW_LINKED(5));
+    for (int i = 0; i < 3; i++) { /* whoever runs it, a poller or the engine */
+        unsigned n = atomic_load(&runs);
+        assert_int_equal(eventfd_write(fd, 1), 0);
+        while (atomic_load(&runs) == n)
+            sched_yield();
+        assert_int_equal(atomic_load(&iw_shards[0].linked), 0);
+        assert_int_equal(atomic_load(&iw_shard_of(&others)->linked), before);
+    }
+    iw_engine_freeze();
+    assert_int_equal(eventfd_write(fd, 1), 0);
+    assert_ptr_equal(found(), iw_shard_of(&others));
+    iw_engine_thaw();
+    iw_source_del(&source);
+    assert_int_equal(atomic_load(&iw_shard_of(&others)->linked), 0);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_thread_has_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_gets_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(two_that_poll_in_turn_do_not_tug, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_arms_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_goes_to_and_fro_does_so_more_seldom, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_end_leaves_its_shard, setup, teardown),
+        cmocka_unit_test_setup_teardown(there_are_not_too_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(home_is_where_was_polled_last, setup, teardown),
+        cmocka_unit_test_setup_teardown(deferred_work_is_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_left_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_source_moves_when_it_is_ready, setup, teardown),
+    };
+    alarm(300);
+    return cmocka_run_group_tests_name("shard", tests, NULL, NULL);
+}
