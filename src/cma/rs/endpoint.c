@@ -114,12 +114,7 @@ int rs_endpoint_create(struct rs *rs)
         r = post_receives(rs);
     if (r < 0)
         return r;
-    rs->sqe = rs->sizes.sq - RS_CTRL_SLOTS;
-    rs->ctrl = RS_CTRL_SLOTS;
-    rs->sbuf_free = rs->sizes.sbuf;
-    rs->granted = rs->freed = rs->grant_at = rs->sizes.rbuf / 2;
-    rs->grant_index = 1;
-    rs->rseq_comp = rs->sizes.rq / 2;
+    rs_begin(rs);
     return 0;
 }
 
@@ -159,12 +154,4 @@ void rs_hello_of(const struct rs *rs, uint8_t out[RS_HELLO_SIZE])
         .data = {(uintptr_t)rs->rbuf, rs->rmr->rkey, rs->sizes.rbuf / 2},
     };
     rs_encode_hello(&hello, out);
-}
-
-void rs_meet(struct rs *rs, const struct rs_hello *peer)
-{
-    rs->peer = *peer;
-    rs->target[0] = peer->data;
-    rs->target_next = 1;
-    rs->sseq_comp = peer->credits;
 }

@@ -8,6 +8,24 @@
 #define WR_DISCONNECT 0x100
 #define HARVEST       16
 
+void rs_begin(struct rs *rs)
+{
+    rs->sqe = rs->sizes.sq - RS_CTRL_SLOTS;
+    rs->ctrl = RS_CTRL_SLOTS;
+    rs->sbuf_free = rs->sizes.sbuf;
+    rs->granted = rs->freed = rs->grant_at = rs->sizes.rbuf / 2;
+    rs->grant_index = 1;
+    rs->rseq_comp = rs->sizes.rq / 2;
+}
+
+void rs_meet(struct rs *rs, const struct rs_hello *peer)
+{
+    rs->peer = *peer;
+    rs->target[0] = peer->data;
+    rs->target_next = 1;
+    rs->sseq_comp = peer->credits;
+}
+
 uint64_t rs_wr_data(uint32_t sbuf_bytes, unsigned sqe)
 {
     return (uint64_t)sqe << 32 | sbuf_bytes;

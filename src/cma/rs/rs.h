@@ -153,10 +153,13 @@ const struct rs_config *rs_config(void);
 int rs_endpoint_create(struct rs *rs);
 void rs_endpoint_destroy(struct rs *rs);
 void rs_hello_of(const struct rs *rs, uint8_t out[RS_HELLO_SIZE]);
-/** Takes what the peer told. */
-void rs_meet(struct rs *rs, const struct rs_hello *peer);
 
 /* message.c: with the lock held */
+
+/** What a socket may send and receive at first, by its sizes. */
+void rs_begin(struct rs *rs);
+/** Takes what the peer told. */
+void rs_meet(struct rs *rs, const struct rs_hello *peer);
 
 /** Handles what completed. @return whether there was something */
 bool rs_harvest(struct rs *rs);
