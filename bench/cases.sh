@@ -46,6 +46,10 @@ latency_cases()
     done
     cat <<'END'
 raw poll_again 64 raw raw_pingpong poll 64
+anywarp rstream 64 rstream lat 64 20000
+anywarp send_lat_again 64 perftest ib_send_lat 64 10000
+anywarp send_lat_number 64 with BENCH_CM= perftest ib_send_lat 64 10000
+anywarp write_lat_number 64 with BENCH_CM= perftest ib_write_lat 64 10000
 anywarp write_lat 64 perftest ib_write_lat 64 10000
 anywarp read_lat 64 perftest ib_read_lat 64 10000
 raw block 64 raw raw_pingpong block 64
@@ -70,11 +74,14 @@ anywarp write_bw 1048576 with ANYWARP_CRC=off perftest ib_write_bw 1048576 4000
 anywarp write_bw_crc 1048576 with ANYWARP_CRC=on perftest ib_write_bw 1048576 4000
 anywarp read_bw 1048576 perftest ib_read_bw 1048576 4000
 anywarp send_bw 1048576 perftest ib_send_bw 1048576 4000
+anywarp rstream 1048576 rstream bw 1048576 4000
+anywarp write_bw_number 1048576 with BENCH_CM= perftest ib_write_bw 1048576 4000
 ucx tag_bw 1048576 ucx tag_bw 1048576 $(ucx_messages 1048576)
 raw one_a_call 64 raw raw_stream 64
 anywarp write_bw_depth1 64 perftest ib_write_bw 64 100000 -t 1
 anywarp write_bw_depth16 64 perftest ib_write_bw 64 1000000 -t 16
 anywarp write_bw_depth128 64 perftest ib_write_bw 64 4000000 -t 128
+anywarp write_bw_number 64 with BENCH_CM= perftest ib_write_bw 64 4000000 -t 128
 raw batch64 64 raw raw_stream 64 64
 END
 }

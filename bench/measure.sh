@@ -106,11 +106,11 @@ own()
     (exec timeout -k 1 30 "$anywarp" run "$build/bench/$1" "${@:2}")
 }
 
-# perftest PROGRAM SIZE COUNT OPTION...: stock, connected by rdma_cm.
+# perftest PROGRAM SIZE COUNT OPTION...: stock, connected by rdma_cm; with BENCH_CM= by numbers.
 perftest()
 {
     local port size=$2
-    local words=("$anywarp" run "$1" -R -F -s "$2" -n "$(amount "$3")" "${@:4}")
+    local words=("$anywarp" run "$1" ${BENCH_CM--R} -F -s "$2" -n "$(amount "$3")" "${@:4}")
     [[ $1 != *_bw ]] || words+=(-N --report_gbits)
     port=$(free_port)
     pair "$port" "${words[@]}" -p "$port" -- "${words[@]}" -p "$port" 127.0.0.1 || return
@@ -133,6 +133,20 @@ perftest()
             }' "$work/client"
         ;;
     esac
+}
+
+# rstream METRIC SIZE COUNT: on rsockets; lat of as many round trips, or bw of as many messages.
+rstream()
+{
+    local port size=$2 words
+    words=("$anywarp" run rstream -S "$2" -C 1 -I "$(amount "$3")")
+    [ "$1" = lat ] || words=("$anywarp" run rstream -S "$2" -C "$(amount "$3")" -I 1)
+    port=$(free_port)
+    pair "$port" "${words[@]}" -p "$port" -- "${words[@]}" -p "$port" -s 127.0.0.1 || return
+    awk -v metric="$1" -v size="$size" '
+        /Gb\/sec +usec\/xfer/ { head = 1; next }
+        head && NF == 8 && metric == "lat" { print "lat", $8, "us" }
+        head && NF == 8 && metric == "bw" { print "bw", size / 1e3 / $8, "GB/s" }' "$work/client"
 }
 
 # ucx TEST SIZE COUNT: that of later releases looks for its peer by MPI, unless its input is a terminal.
