@@ -60,6 +60,39 @@ rdma_client_case()
     play "$1" 'rdma_server -p %' 'rdma_client -s @ -p %'
 }
 
+# rsocket SERVER-SIDE PROGRAM OPTION...: rdma-core's rsockets in the guest.
+rsocket_case()
+{
+    local options="${*:3} -p %"
+    play "$1" "$2 -b @ $options" "$2 -s @ $options"
+    grep -q '^custom' "$dir/client" || failed "no result" client server
+}
+
+# A copied file; the server stays.
+rcopy_case()
+{
+    local server=$1 client
+    client=$(other_side "$1")
+    port=$((port + 1))
+    in_guest 'head -c 3000001 /dev/urandom >/tmp/from; md5sum </tmp/from' >"$dir/guest-sum"
+    head -c 3000001 /dev/urandom >"$dir/from"
+    local from=$dir/from to=/tmp/to
+    [ "$client" = anywarp ] || from=/tmp/from to=$dir/to
+    launch_server "$server" server $port rcopy -p $port || return
+    launch "$client" client rcopy "$from" "${address_of[$server]}:$to" -p $port
+    expect_status rcopy client 60 0 server
+    kill_end server
+    ended server 10
+    if [ "$client" = anywarp ]; then
+        md5sum <"$dir/from" >"$dir/sum"
+        in_guest 'md5sum </tmp/to; rm /tmp/to' >"$dir/sum-there"
+    else
+        cp "$dir/guest-sum" "$dir/sum"
+        md5sum <"$dir/to" >"$dir/sum-there"
+    fi
+    cmp "$dir/sum" "$dir/sum-there" || failed "the copy is another" client server
+}
+
 # all SERVER-SIDE SERVER-ACTION CLIENT-ACTION
 all_case()
 {
