@@ -41,7 +41,7 @@ struct iw_watch {
 #define IW_LINKED(qp_num) (1ull << 40 | ((qp_num)&0xffffff))
 
 extern struct iw_shard {
-    int sockets;             /* epoll set of its sources */
+    atomic_int sockets;      /* epoll set of its sources; the thread may hear of it at once */
     _Atomic uint64_t linked; /* the sum of IW_LINKED() of the connections here */
     bool watched;            /* it is switched on in the thread's wait set; under iw_engine.lock */
     bool relieved;           /* pollers run the sockets often enough; under iw_engine.lock */
