@@ -45,9 +45,8 @@ static void count(const struct iw_region *r, int n)
         iw_stats_gauge(STATS_mr_bytes, n * (int64_t)r->grant.len);
 }
 
-/** Makes @p g, but for its STag, known under a new one. @return NULL and errno ENOMEM, EIO */
-static struct iw_region *publish(struct iw_pd *pd, enum iw_region_kind kind,
-                                 const struct iw_grant *g)
+/** Gives @p g, but for its STag. @return NULL and errno ENOMEM */
+static struct iw_region *make(struct iw_pd *pd, enum iw_region_kind kind, const struct iw_grant *g)
 {
     struct iw_region *r = calloc(1, sizeof(*r));
     if (!r) {
@@ -57,13 +56,22 @@ static struct iw_region *publish(struct iw_pd *pd, enum iw_region_kind kind,
     r->pd = pd->root;
     r->kind = kind;
     r->grant = *g;
-    int err = iw_region_publish(r);
+    return r;
+}
+
+/** Makes @p g, but for its STag, known under a new one. @return NULL and errno ENOMEM, EIO */
+static struct iw_region *publish(struct iw_pd *pd, enum iw_region_kind kind,
+                                 const struct iw_grant *g)
+{
+    struct iw_region *r = make(pd, kind, g);
+    int err = r ? iw_region_publish(r) : 0;
     if (err) {
         free(r);
         errno = err;
         return NULL;
     }
-    count(r, 1);
+    if (r)
+        count(r, 1);
     return r;
 }
 
@@ -183,14 +191,17 @@ int iw_mr_rereg(struct iw_mr *mr, unsigned flags, struct iw_pd *pd, void *addr, 
     if (err)
         return err;
     struct iw_grant g = grant(addr, len, iova, access);
-    struct iw_region *r = publish(pd, IW_REGION_MEMORY, &g);
+    struct iw_region *r = make(pd, IW_REGION_MEMORY, &g);
     if (!r)
         return errno;
     if (!iw_region_close(old) && !iw_region_is_dead(old)) {
-        revoke(r);
+        free(r);
         return iw_refuse(REREG, HAS_WINDOWS);
     }
-    revoke(old);
+    iw_region_replace(old, r);
+    count(old, -1);
+    count(r, 1);
+    free(old);
     adopt(mr, pd, r);
     atomic_fetch_sub(&old_pd->users, 1);
     mr->pub.addr = addr;

@@ -22,8 +22,8 @@ struct iw_mr *iw_mr_reg(struct iw_pd *pd, void *addr, size_t len, uint64_t iova,
 /** The null region, for local use only. @return NULL and errno: ENOMEM, EIO */
 struct iw_mr *iw_mr_null(struct iw_pd *pd);
 /**
- * Changes what @p flags (IBV_REREG_MR_CHANGE_*) say; lkey and rkey are new afterwards, and nobody
- * accesses the old range any more. A region that was invalidated is valid again.
+ * Changes what @p flags (IBV_REREG_MR_CHANGE_*) say; lkey and rkey stay, and nobody accesses the
+ * old range any more. A region that was invalidated is valid again.
  * @return 0, or else the old region is as it was: the errnos of iw_mr_reg(), EINVAL (flags, an
  *         argument without its flag, PD of another context, null region), EBUSY (window bound)
  */

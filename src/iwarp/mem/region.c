@@ -239,16 +239,22 @@ enum iw_err iw_region_invalidate_by_peer(const struct iw_accessor *by, uint32_t 
     return invalidate(by, stag, true);
 }
 
-int iw_region_publish(struct iw_region *r)
+static void init(struct iw_region *r)
 {
     atomic_init(&r->windows, 0);
     atomic_init(&r->changes, 0);
     if (r->grant.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND))
         iw_order_expose();
+}
+
+int iw_region_publish(struct iw_region *r)
+{
+    init(r);
     return iw_stag_insert(r);
 }
 
-void iw_region_revoke(struct iw_region *r)
+/** From now on nobody finds it, and nobody who has found it is copying. */
+static void take_away(struct iw_region *r)
 {
     struct iw_pd *pd = r->pd;
     lock_get(&pd->grants);
@@ -256,6 +262,19 @@ void iw_region_revoke(struct iw_region *r)
     iw_stag_hide(r);
     lock_put(&pd->grants);
     iw_quiesce(pd);
+}
+
+void iw_region_revoke(struct iw_region *r)
+{
+    take_away(r);
     iw_gone_note(r->grant.stag);
     iw_stag_release(r);
+}
+
+void iw_region_replace(struct iw_region *old, struct iw_region *r)
+{
+    init(r);
+    iw_stag_keep(old);
+    take_away(old);
+    iw_stag_inherit(r, old);
 }

@@ -142,5 +142,7 @@ bool iw_region_is_dead(const struct iw_region *r);
 int iw_region_publish(struct iw_region *r);
 /** Marks dead, unlinks, and waits until no copy is running. Call with no lock held. */
 void iw_region_revoke(struct iw_region *r);
+/** As that, and then @p r, else filled in, has the STag of @p old. */
+void iw_region_replace(struct iw_region *old, struct iw_region *r);
 
 #endif

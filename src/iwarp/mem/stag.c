@@ -14,6 +14,7 @@ struct iw_stag_slot {
     _Atomic uint32_t stag; /* 0: nothing to find here */
     const struct iw_pd *_Atomic pd;
     struct iw_region *_Atomic region; /* NULL: free */
+    uint32_t kept;                    /* an index that is nobody else's; under table.lock */
 };
 
 static struct {
@@ -86,18 +87,33 @@ static int random_stag(uint32_t *stag)
     return 0;
 }
 
+/** In this order; see stag.h. */
+static void fill(struct iw_region *r)
+{
+    atomic_store(&r->slot->pd, r->pd);
+    atomic_store(&r->slot->region, r);
+    atomic_store(&r->slot->stag, r->grant.stag);
+}
+
+static bool is_taken_locked(uint32_t stag)
+{
+    assert_held(&table.lock);
+    for (struct iw_stag_slot *s = atomic_load(bucket_of(stag)); s; s = atomic_load(&s->next))
+        if (s->kept == stag >> KEY_BITS)
+            return true;
+    return find(stag, KEY_BITS);
+}
+
 /** @return 0, EEXIST, ENOMEM */
 static int insert_locked(struct iw_region *r)
 {
     assert_held(&table.lock);
-    if (find(r->grant.stag, KEY_BITS))
+    if (is_taken_locked(r->grant.stag))
         return EEXIST;
     r->slot = slot_take_locked(r->grant.stag);
     if (!r->slot)
         return ENOMEM;
-    atomic_store(&r->slot->pd, r->pd);
-    atomic_store(&r->slot->region, r);
-    atomic_store(&r->slot->stag, r->grant.stag);
+    fill(r);
     return 0;
 }
 
@@ -113,6 +129,23 @@ int iw_stag_insert(struct iw_region *r)
         lock_put(&table.lock);
     } while (err == EEXIST);
     return err;
+}
+
+void iw_stag_keep(struct iw_region *r)
+{
+    lock_get(&table.lock);
+    r->slot->kept = r->grant.stag >> KEY_BITS;
+    lock_put(&table.lock);
+}
+
+void iw_stag_inherit(struct iw_region *r, const struct iw_region *old)
+{
+    r->slot = old->slot;
+    r->grant.stag = old->grant.stag;
+    lock_get(&table.lock);
+    fill(r);
+    r->slot->kept = 0;
+    lock_put(&table.lock);
 }
 
 void iw_stag_rename(struct iw_region *r)

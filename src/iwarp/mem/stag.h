@@ -36,6 +36,10 @@ enum iw_stag_found iw_stag_find_any_key(uint32_t stag, const struct iw_pd *pd,
 
 /** Gives @p r a random STag whose index is not 0 and not in use. @return 0, ENOMEM, EIO */
 int iw_stag_insert(struct iw_region *r);
+/** The region is going to be hidden, but its STag is another's soon: nobody else gets the index. */
+void iw_stag_keep(struct iw_region *r);
+/** Now @p r, else filled in, has slot and STag of @p old, which is hidden. */
+void iw_stag_inherit(struct iw_region *r, const struct iw_region *old);
 /** The region has got another key: it is found by that from now on, not by the old one. */
 void iw_stag_rename(struct iw_region *r);
 /** From now on the STag is not found any more. */
