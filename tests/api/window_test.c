@@ -461,7 +461,7 @@ static void binds_that_are_not_posted(void **state)
         struct ibv_mr *far = ibv_reg_mr(other, s.p.b.buf, SIDE_BYTES, ALL | MW);
         uint32_t key = s.mw->rkey;
         struct ibv_mw_bind_info good = part(&s.p, s.mr, RR), info = good;
-        info.mw_access_flags = LW;
+        info.mw_access_flags = MW;
         assert_int_equal(post_bind(&s.p.b, s.mw, 1, info, 0), EINVAL);
         assert_int_equal(post_bind(&s.p.b, s.mw, 1, good, IBV_SEND_INLINE), EINVAL);
         assert_int_equal(post_bind(&s.p.b, s.mw, 1, good, 1 << 20), EINVAL);

@@ -316,7 +316,7 @@ int refused_bind_range(void)
 
 int refused_bind_rights(void)
 {
-    return bind_window(0, 8, IBV_ACCESS_LOCAL_WRITE, IBV_MW_TYPE_2, w.pd);
+    return bind_window(0, 8, IBV_ACCESS_MW_BIND, IBV_MW_TYPE_2, w.pd);
 }
 
 int refused_bind_pd(void)

@@ -99,7 +99,7 @@ int iw_mw_check_wr(const struct iw_pd *pd, const struct ibv_send_wr *wr, enum ib
         return iw_refuse(call, BIND_KEY);
     if (!whole && (type == IBV_MW_TYPE_2 || info->length))
         return iw_refuse(call, BIND_RANGE);
-    if (info->mw_access_flags & ~(unsigned)(GIVES | IBV_ACCESS_ZERO_BASED))
+    if (info->mw_access_flags & ~(unsigned)(GIVES | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED))
         return iw_refuse(call, BIND_RIGHTS, info->mw_access_flags);
     if (iw_pd(mw->pd)->root != pd || (info->mr && iw_pd(info->mr->pd)->root != pd))
         return iw_refuse(call, BIND_PD);
