@@ -166,7 +166,7 @@ int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
     /* Who posts while another thread modifies the QP gets the answer of either state. */
     if (qp->rq->srq)
         r = iw_refuse_once(&qp->refused, "ibv_post_recv", RECV_SHARED);
-    else if (__atomic_load_n(&qp->pub.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
+    else if (__atomic_load_n(&qp->tx.state, __ATOMIC_RELAXED) == IBV_QPS_RESET)
         r = iw_refuse_once(&qp->refused, "ibv_post_recv", RECV_STATE);
     for (; wr && !r; wr = r ? wr : wr->next)
         r = iw_rq_push_locked(qp->rq, wr);
