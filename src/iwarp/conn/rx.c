@@ -2,6 +2,7 @@
 /* Receive half of an iWARP stream: FPDU checks, DDP message state, dispatch by opcode. */
 #include "conn/rx.h"
 
+#include "conn/note.h"
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 #include "wire/fpdu.h"
@@ -158,7 +159,7 @@ static void count(struct iwc_rx *rx, const struct ddp_seg *seg)
 {
     const struct rdmap_op *op = &rdmap_ops[seg->opcode];
     uint32_t hdr = op->tagged || seg->mo ? 0 : op->hdr_len;
-    if (rx->flow)
+    if (rx->flow && iwc_is_counted(seg->opcode, seg->tagged ? seg->stag : 0, seg->len))
         iwc_flow_segment(rx->flow, seg->opcode, seg->last, seg->len - hdr);
 }
 
@@ -230,6 +231,7 @@ enum iwc_rx_status iwc_rx_input(struct iwc_rx *rx, const uint8_t *p, size_t len,
         if (r == IWC_HOLD)
             break;
         off += size;
+        rx->offset += size;
         if (rx->terminated)
             break;
     }

@@ -51,10 +51,12 @@ struct iwc_rx {
     uint32_t open_inval; /* its STag to invalidate */
     uint64_t open_mo;    /* bytes of it so far */
     uint32_t msn[DDP_QN_COUNT]; /* next expected */
-    uint64_t fpdus;             /* valid FPDUs so far, a held one included: the first one releases a
-                                   responder's sends */
-    bool held;                  /* the FPDU that comes next was counted and held */
-    const struct ddp_seg *seg;  /* during an upcall: what it is about */
+    uint64_t offset; /* in the stream, behind the last FPDU that was used; during an upcall: of its
+                        own */
+    uint64_t fpdus;  /* valid FPDUs so far, a held one included: the first one releases a
+                        responder's sends */
+    bool held;       /* the FPDU that comes next was counted and held */
+    const struct ddp_seg *seg; /* during an upcall: what it is about */
     struct ddp_seg bad; /* the segment that caused an error, bad.hdr NULL if unknown (FRAMING of
                            the length field, CRC); points into the bytes given to
                            iwc_rx_input() */

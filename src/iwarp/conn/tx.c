@@ -2,6 +2,7 @@
 /* Transmit half of an iWARP stream: messages become FPDUs in a batch. */
 #include "conn/tx.h"
 
+#include "conn/note.h"
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 #include "wire/fpdu.h"
@@ -193,7 +194,7 @@ bool iwc_tx_cut(struct iwc_tx *tx, struct iwc_batch *b, struct iwc_msg *m)
         s.data = payload - s.rdmap_hdr;
         if (!put_segment(tx, b, &s, &c))
             return false;
-        if (tx->flow)
+        if (tx->flow && iwc_is_counted(m->opcode, m->stag, m->len))
             iwc_flow_segment(tx->flow, m->opcode, s.last, s.data);
         m->cut += payload;
         m->begun = true;

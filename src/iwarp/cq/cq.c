@@ -371,6 +371,23 @@ bool iw_cq_take_one(struct iw_cq *cq, struct iw_cqe *cqe)
     return got;
 }
 
+void iw_cq_purge(struct iw_cq *cq, uint32_t qp_num)
+{
+    if (!cq)
+        return;
+    lock_get(&cq->lock);
+    uint32_t h = head(cq), kept = tail(cq);
+    for (uint32_t i = kept; i-- != h;) {
+        if (at(cq, i)->wc.qp_num == qp_num)
+            continue;
+        struct iw_cqe stays = *at(cq, i);
+        *at(cq, i) = *at(cq, --kept);
+        *at(cq, kept) = stays;
+    }
+    consume_locked(cq, kept - h);
+    lock_put(&cq->lock);
+}
+
 /* ---- events ---- */
 
 /** Whether a matching unpolled completion is newer than the last raised one; the oldest such. */

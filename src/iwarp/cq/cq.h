@@ -120,6 +120,9 @@ int iw_cq_take(struct iw_cq *cq, int n, struct ibv_wc *wc);
 /** Takes the oldest completion with all that is known of it. @return false if there is none */
 bool iw_cq_take_one(struct iw_cq *cq, struct iw_cqe *cqe);
 
+/** Forgets the completions of a QP that nobody has taken; NULL is harmless. */
+void iw_cq_purge(struct iw_cq *cq, uint32_t qp_num);
+
 /** Whether there is nothing to take; without the lock, which is taken where head was old. */
 static inline bool iw_cq_is_empty(struct iw_cq *cq)
 {

@@ -19,6 +19,22 @@
 
 #include <string.h>
 
+/**
+ * The event that an error raises. By number it is the responder's alone, whose receives do not tell
+ * of it; a requester has its completion.
+ */
+static enum iw_event event_of(const struct iw_qp *qp, enum iw_err err)
+{
+    const struct iw_err_info *info = iw_err_info(err);
+    if (!qp->by_number)
+        return info->event;
+    bool local = info->layer == TERM_RDMAP && info->etype == 0;
+    if (local && err != IW_ERR_CQ_OVERRUN)
+        return IW_EVENT_NONE;
+    bool request = info->layer != TERM_MPA && info->event == IW_EVENT_QP_FATAL;
+    return request && !local ? IW_EVENT_QP_REQ_ERR : info->event;
+}
+
 static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
 {
     assert_held(&qp->tx.lock);
@@ -30,7 +46,7 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
     atomic_store(&qp->end.over, true);
     iw_qp_set_state_locked(qp, IBV_QPS_ERR);
     w->qp = qp;
-    enum iw_event event = iw_err_info(err)->event;
+    enum iw_event event = event_of(qp, err);
     if (event != IW_EVENT_NONE)
         w->async |= 1u << event;
 }
@@ -46,12 +62,14 @@ static void stop_sending_locked(struct iw_qp *qp)
     qp->stream->ops->shutdown(qp->stream);
 }
 
-/** Whether the QP stays as it is without its connection: one by number knows of no peer that goes.
+/**
+ * Whether the QP stays as it is without its connection: one by number knows of no peer that goes.
+ * With an error of its own it does not.
  */
 static bool outlives(const struct iw_qp *qp, enum iwc_close_event event)
 {
     return qp->by_number && (event == IWC_CLOSE_EV_FIN || event == IWC_CLOSE_EV_LOST ||
-                             event == IWC_CLOSE_EV_PEER_TERM);
+                             event == IWC_CLOSE_EV_PEER_TERM || event == IWC_CLOSE_EV_ERROR);
 }
 
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
@@ -90,7 +108,8 @@ void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *
     if (!qp->tx.linked)
         return;
     struct terminate t;
-    terminate_from_error(&t, err, seg, ulpdu_len);
+    bool receives = qp->by_number && seg && iw_err_info(err)->status == IBV_WC_LOC_PROT_ERR;
+    terminate_from_error(&t, receives ? IW_ERR_OPERATION : err, seg, ulpdu_len);
     qp->end.term_len = (uint8_t)terminate_encode(qp->end.term, &t);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
 }
@@ -101,14 +120,16 @@ bool iw_qp_undone_locked(const struct iw_qp_tx *tx)
     return tx->sq.tail != tx->sq.head || tx->cork.copied_pos > tx->half.sent_pos;
 }
 
+void iw_qp_strand_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    if (iw_qp_is_stranded_locked(qp) && iw_qp_undone_locked(&qp->tx))
+        iw_qp_note_news(qp, IW_QP_NEWS_STRANDED, w);
+}
+
 void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 {
     bool undone = iw_qp_undone_locked(&qp->tx);
-    if (qp->by_number && qp->end.close == IWC_CLOSE_OPEN) {
-        unused = 0;
-        iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
-    }
-    if (qp->end.close == IWC_CLOSE_OPEN && (unused || undone)) {
+    if (!qp->by_number && qp->end.close == IWC_CLOSE_OPEN && (unused || undone)) {
         if (unused)
             iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", unused);
         else
@@ -120,6 +141,7 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
         return;
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
     iw_qp_transmit_locked(qp, w);
+    iw_qp_strand_locked(qp, w);
 }
 
 void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
@@ -129,11 +151,10 @@ void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
         iw_error_text(-error, text);
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", text);
     }
-    if (qp->by_number && qp->end.close == IWC_CLOSE_OPEN)
-        iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
-    if (qp->tx.linked && (!qp->by_number || iw_qp_undone_locked(&qp->tx)))
+    if (qp->tx.linked && !qp->by_number)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
+    iw_qp_strand_locked(qp, w);
 }
 
 void iw_qp_sent_locked(struct iw_qp *qp, struct iw_wakes *w)
@@ -157,28 +178,36 @@ static void name_opcodes_locked(const struct iw_qp *qp, const struct terminate *
     }
 }
 
-/**
- * A QP by number does not hear that its peer's has failed, as on InfiniBand: what is not done by
- * then fails.
- */
-static void peer_failed_locked(struct iw_qp *qp)
+/** What InfiniBand calls that. @return 0: the peer's QP has failed by no fault of ours */
+static enum ibv_wc_status refusal(const struct terminate *t)
+{
+    enum iw_err err = iw_err_from_terminate(t->layer, t->etype, t->code);
+    if (err == IW_ERR_UNTAGGED_NO_BUFFER)
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    if (err == IW_ERR_UNTAGGED_TOO_LONG)
+        return IBV_WC_REM_INV_REQ_ERR;
+    enum ibv_wc_status status = iw_err_info(err)->status;
+    return status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_GENERAL_ERR ? 0 : status;
+}
+
+/** Whether a QP by number does not hear of it: its peer has failed, and what is posted waits. */
+static bool goes_unheard_locked(const struct iw_qp *qp, const struct terminate *t)
 {
     assert_held(&qp->tx.lock);
-    if (!iw_qp_undone_locked(&qp->tx))
-        return;
-    iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
-    iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer's QP has failed, work is not done");
-    note_locked(qp, IW_ERR_LLP_LOST, &qp->rx.wakes);
+    return qp->by_number && (!refusal(t) || !iw_qp_undone_locked(&qp->tx));
 }
 
 static void peer_refused_locked(struct iw_qp *qp, const struct terminate *t)
 {
     char text[sizeof(qp->end.explanation)];
     assert_held(&qp->tx.lock);
+    if (qp->by_number)
+        iw_sq_blame_at_locked(&qp->tx.sq, qp->acks.received, refusal(t));
+    else
+        iw_request_blame_locked(&qp->tx, t);
     terminate_describe(t, text, sizeof(text));
     name_opcodes_locked(qp, t, text, sizeof(text));
     iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
-    iw_request_blame_locked(&qp->tx, t);
     note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->rx.wakes);
 }
 
@@ -188,12 +217,11 @@ void iw_qp_on_terminate(struct iw_qp *qp, const struct terminate *received)
     if (!qp->silent || qp->rx.half.fpdus)
         terminate_after_setup(&t);
     lock_get(&qp->tx.lock);
-    if (qp->by_number && iw_err_from_terminate(t.layer, t.etype, t.code) == IW_ERR_RDMAP_LOCAL)
-        peer_failed_locked(qp);
-    else
+    if (!goes_unheard_locked(qp, &t))
         peer_refused_locked(qp, &t);
     if (iwc_close_may(qp->end.close, IWC_CLOSE_EV_PEER_TERM))
         iw_qp_close_event_locked(qp, IWC_CLOSE_EV_PEER_TERM, &qp->rx.wakes);
+    iw_qp_strand_locked(qp, &qp->rx.wakes);
     lock_put(&qp->tx.lock);
 }
 
@@ -231,15 +259,18 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 
 /* ---- wakes ---- */
 
+/** Not the CM's. */
+#define OF_NUMBER (IW_QP_NEWS_STRANDED | IW_QP_NEWS_NOT_READY)
+
 /** Tells the CM, and then flushes what waited for that. */
 static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
     struct iw_wakes w;
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
     const struct iw_qp_owner *owner = atomic_load(&qp->owner);
-    if (news & IW_QP_NEWS_STRANDED)
-        qp->stranded(qp);
-    if (owner)
+    if (news & OF_NUMBER)
+        qp->dial_news(qp, news);
+    if (owner && (news & ~(unsigned)OF_NUMBER))
         owner->news(qp, life, news);
     if (news & IW_QP_NEWS_DISCONNECTED) {
         iw_qp_enter(qp, &w);

@@ -36,6 +36,9 @@ static inline bool iw_qp_is_stranded_locked(const struct iw_qp *qp)
 /** Whether something is posted, or complete by its copy, that TCP has not. tx.lock. */
 bool iw_qp_undone_locked(const struct iw_qp_tx *tx);
 
+/** Notes that a QP by number has work that is not done, and no connection, if so. tx.lock. */
+void iw_qp_strand_locked(struct iw_qp *qp, struct iw_wakes *w);
+
 /**
  * The stream cannot go on: notes the cause, prepares the Terminate, state ERR. The flush happens in
  * iw_qp_settle(). Only the first call counts. tx.lock.

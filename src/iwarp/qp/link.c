@@ -123,6 +123,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         iwc_tx_init(&qp->tx.half, a->crc, a->tx_markers, FPDU_MULPDU_MIN);
         iw_qp_set_mulpdu_locked(qp);
         announce(qp, l);
+        iw_acks_init(&qp->acks);
         qp->tx.hold = l->hold;
         qp->silent = l->responder;
         qp->rx.rtr_first = l->responder && a->rtr == MPA_RTR_WRITE;
@@ -285,14 +286,10 @@ void iw_qp_unlink(struct iw_qp *qp)
     struct iw_wakes w;
     iw_qp_enter_rx(qp, &w);
     lock_get(&qp->tx.lock);
-    bool ends = !qp->by_number;
-    if (qp->by_number && qp->tx.linked && iw_qp_undone_locked(&qp->tx)) {
-        iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
-        ends = true;
-    }
     qp->tx.linked = qp->end.untold = false;
-    if (ends)
+    if (!qp->by_number)
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
+    iw_qp_strand_locked(qp, &w);
     if (qp->stream)
         iw_order_connections(-1);
     qp->stream = NULL;
@@ -302,7 +299,7 @@ void iw_qp_unlink(struct iw_qp *qp)
     qp->tx.batch = NULL;
     lock_put(&qp->tx.lock);
     iw_rx_fini(qp);
-    w.cm = 0; /* the caller is the CM */
+    w.cm &= IW_QP_NEWS_STRANDED; /* the caller is the CM */
     iw_qp_leave_rx(qp, &w);
 }
 

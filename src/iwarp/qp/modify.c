@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_modify_qp and ibv_query_qp. IBV_EVENT_COMM_EST never comes: it tells of data for a QP that is
- * still in RTR, and a stream only ever belongs to a QP in RTS or later.
+ * ibv_modify_qp and ibv_query_qp. IBV_EVENT_COMM_EST, which tells of data for a QP that is still in
+ * RTR, comes to one by number (ack.c) only: the CM's streams belong to QPs in RTS.
  */
 #include "common/usdt.h"
 #include "env/conf.h"
@@ -80,7 +80,7 @@ void iw_qp_set_state_locked(struct iw_qp *qp, enum ibv_qp_state state)
 {
     assert_held(&qp->tx.lock);
     USDT3(state, qp->pub.qp_num, qp->tx.state, state);
-    qp->tx.state = state;
+    __atomic_store_n(&qp->tx.state, state, __ATOMIC_RELAXED);
     __atomic_store_n(&qp->pub.state, state, __ATOMIC_RELAXED);
     iw_stats_set(&qp->stats->state, (uint8_t)state);
 }
@@ -95,6 +95,8 @@ static void keep_locked(struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
 #undef X
     if (mask & IBV_QP_ACCESS_FLAGS)
         qp->access = a->qp_access_flags;
+    if (mask & IBV_QP_RNR_RETRY)
+        qp->acks.retry_told = false;
     if (qp->was_linked && (mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic < qp->tx.ord.limit)
         qp->tx.ord.limit = a->max_rd_atomic;
     if (qp->was_linked && !qp->by_number && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
@@ -143,7 +145,6 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, int mask, bool no
         if (!qp->tx.linked && !qp->by_number)
             return iw_refuse(MODIFY, NO_CONNECTION);
         iw_qp_set_state_locked(qp, to);
-        iw_qp_transmit_locked(qp, w);
         return 0;
     case IBV_QPS_SQD:
         if (qp->tx.state != IBV_QPS_SQD)
@@ -186,6 +187,8 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
         r = move_locked(qp, to, mask, notify, &w);
     if (!r)
         keep_locked(qp, attr, mask);
+    if (!r && !past && (mask & IBV_QP_STATE) && to == IBV_QPS_RTS)
+        iw_qp_transmit_locked(qp, &w);
     bool reset = qp->end.forgets;
     iw_qp_leave(qp, &w);
     if (reset)
@@ -198,6 +201,7 @@ void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_
     lock_get(&qp->tx.lock);
     *attr = qp->attr;
     attr->qp_state = attr->cur_qp_state = qp->tx.state;
+    __atomic_store_n(&qp->pub.state, qp->tx.state, __ATOMIC_RELAXED);
     attr->sq_draining = qp->tx.state == IBV_QPS_SQD && qp->tx.sq.head != qp->tx.sq.drain;
     attr->cap = qp->cap;
     attr->port_num = 1;

@@ -9,6 +9,7 @@
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/overrun.h"
+#include "qp/reset.h"
 #include "qp/rx_shared.h"
 #include "qp/rx_stream.h"
 #include "qp/tx_queue.h"
@@ -288,6 +289,8 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
     qp->stats = iw_stats_qp_take(qp->pub.qp_num, qp->send_cq ? qp->send_cq->stats : NULL,
                                  qp->recv_cq ? qp->recv_cq->stats : NULL);
     iw_stats_set(&qp->stats->state, IBV_QPS_INIT);
+    if (number) /* the program's own: as rdma-core shows it until it is moved or queried */
+        qp->pub.state = IBV_QPS_RESET;
     iw_stats_set(&qp->stats->sq.size, qp->cap.max_send_wr);
     iw_stats_set(&qp->stats->rq.size, qp->cap.max_recv_wr);
     if (!attr->srq)
@@ -307,6 +310,8 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_grace_drop(&qp->tx.grace);
     iw_dirty_wait(&qp->tx.dirty);
     iw_rx_fini(qp);
+    if (qp->by_number)
+        iw_qp_purge(qp);
     iw_mw_leave(&qp->accessor);
     atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);
 }

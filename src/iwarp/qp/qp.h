@@ -10,7 +10,8 @@
  * still copy, end.c errors and flush, reset.c a new life, explain.c what the log says of them,
  * rx_queue.c receive queues, link.c attach, close and detach of the stream, overrun.c the end of a
  * CQ, pacing.c when what was posted goes out, tx_quantum.c how much of it at a stretch, tx_cork.c
- * what waits for more, tx_taken.c what has gone before what came.
+ * what waits for more, tx_taken.c what has gone before what came, ack.c and rnr.c the manners of
+ * one by number.
  *
  * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
  * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
@@ -46,6 +47,7 @@
 #include "mem/quiesce.h"
 #include "mem/region.h"
 #include "observe/stats.h"
+#include "qp/ack.h"
 #include "qp/tx_taken.h"
 
 #include <infiniband/verbs.h>
@@ -225,8 +227,10 @@ enum iw_qp_news {
     IW_QP_NEWS_FIN_HELD = 1 << 4,     /* the peer's FIN waits 1 s for a receive to be posted */
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
-    IW_QP_NEWS_UNMET = 1 << 7,    /* a Send finds no receive: iw_qp_unmet() is due in a second */
-    IW_QP_NEWS_STRANDED = 1 << 8, /* not the CM's: posted by number, without a connection */
+    IW_QP_NEWS_UNMET = 1 << 7, /* a Send finds no receive: iw_qp_unmet() is due in a second */
+    /* Not the CM's, but of a QP by number: */
+    IW_QP_NEWS_STRANDED = 1 << 8,  /* work is posted or not done, and there is no connection */
+    IW_QP_NEWS_NOT_READY = 1 << 9, /* a message waits for a receive: iw_qp_not_ready() is due */
 };
 
 /* See cq/counter.h. */
@@ -308,7 +312,7 @@ struct iw_qp_rx {
     struct iw_held *held_head, *held_tail;
     size_t held_bytes;        /* with what keeps them */
     uint32_t held, held_data; /* messages, and their bytes */
-    uint64_t held_since;      /* iw_now() when the first was held */
+    uint64_t held_since;      /* iw_now() when the first of them began to wait */
     bool unmet_timed;         /* iw_qp_unmet() is going to be called */
     bool unmet_told;
     struct iw_stall stall;
@@ -352,6 +356,7 @@ struct iw_qp {
     struct iw_qp_rx rx;
     struct iw_qp_hints hints;
     struct iw_refused refused; /* of its posts */
+    struct iw_acks acks;       /* of one by number */
     struct iw_sent sent;       /* between the halves: given to TCP and not completed yet */
 
     /* under tx.lock */
@@ -363,7 +368,7 @@ struct iw_qp {
 
     /* of a QP that is not rdma_create_qp()'s; constant; see qpn/dial.h */
     struct iw_dial *dial;
-    void (*stranded)(struct iw_qp *qp); /* it has posted, and there is no connection */
+    void (*dial_news)(struct iw_qp *qp, unsigned news);
 
     /* changed under rx.lock and tx.lock, so that either is enough to read it */
     struct iwc_stream *stream;

@@ -116,6 +116,12 @@ static void renew_state_locked(struct iw_qp *qp)
     renew_end(&qp->end);
 }
 
+void iw_qp_purge(struct iw_qp *qp)
+{
+    iw_cq_purge(qp->send_cq, qp->pub.qp_num);
+    iw_cq_purge(qp->recv_cq, qp->pub.qp_num);
+}
+
 void iw_qp_reset_end(struct iw_qp *qp)
 {
     iw_qp_leave_owner(qp);
@@ -123,13 +129,17 @@ void iw_qp_reset_end(struct iw_qp *qp)
     iw_mw_leave(&qp->accessor);
     lock_get(&qp->rx.lock);
     lock_get(&qp->tx.lock);
+    bool purges = qp->by_number;
     if (qp->end.forgets) { /* else another thread has done it all */
         renew_sending_locked(&qp->tx);
         renew_state_locked(qp); /* so that no receive is posted behind those that are cleared */
         renew_receiving_locked(&qp->rx);
+        memset(&qp->acks, 0, sizeof(qp->acks));
         renew_queue(&qp->own_rq);
     }
     lock_put(&qp->tx.lock);
     lock_put(&qp->rx.lock);
+    if (purges)
+        iw_qp_purge(qp);
     iw_cqs_check(qp);
 }

@@ -2,7 +2,7 @@
 /*
  * RESET of a QP that is connected, connects, or is in error: the connection ends, what was posted
  * and is not complete is forgotten without a completion, and the QP is as new, with its number.
- * Completions that are in a CQ stay there.
+ * Completions that are in a CQ stay there, but for those of one by number.
  *
  * Until the end the QP is in ERR, so that no connection begins meanwhile.
  */
@@ -14,6 +14,9 @@
 /** Ends the connection with a Terminate. iw_qp_settle() and then iw_qp_reset_end() are due.
  * tx.lock. */
 void iw_qp_reset_begin_locked(struct iw_qp *qp, struct iw_wakes *w);
+
+/** Forgets its completions that nobody has taken, as InfiniBand does at RESET and destruction. */
+void iw_qp_purge(struct iw_qp *qp);
 
 /** The flush of a QP that is being reset. rx.lock and tx.lock. */
 void iw_qp_forget_locked(struct iw_qp *qp);

@@ -19,10 +19,21 @@
 struct iw_held {
     struct iw_held *next;
     size_t size;
+    uint64_t offset;    /* of its FPDU in the stream */
     uint32_t written;   /* of an Immediate */
     struct ddp_seg seg; /* its header and payload are bytes[] */
     uint8_t bytes[];
 };
+
+uint64_t iw_held_offset(const struct iw_qp_rx *rx)
+{
+    return rx->held_head->offset;
+}
+
+const struct ddp_seg *iw_held_first(const struct iw_qp_rx *rx)
+{
+    return &rx->held_head->seg;
+}
 
 bool iw_held_any(const struct iw_qp_rx *rx)
 {
@@ -44,12 +55,18 @@ static void tell_held(struct iw_qp *qp)
     iw_stats_set(&qp->stats->rq.held_bytes, qp->rx.held_data);
 }
 
-/** For who reads the log. */
+/** The first that is held waits from now on: for who reads the log, and a peer's patience. */
 static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
 {
-    if (!iw_log_on(IW_LOG_WARN) || qp->rx.unmet_told)
+    bool told = !iw_log_on(IW_LOG_WARN) || qp->rx.unmet_told;
+    bool patient = !qp->by_number || qp->acks.peer_rnr_retry == IW_RNR_FOR_EVER;
+    if (told && patient)
         return;
     qp->rx.held_since = iw_now();
+    if (!patient)
+        iw_qp_note_news(qp, IW_QP_NEWS_NOT_READY, w);
+    if (told)
+        return;
     if (!qp->rx.unmet_timed)
         iw_qp_note_news(qp, IW_QP_NEWS_UNMET, w);
     qp->rx.unmet_timed = true;
@@ -65,6 +82,7 @@ static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
     if (!h)
         return false;
     h->size = size;
+    h->offset = qp->rx.half.offset;
     h->written = written;
     h->seg = *seg;
     h->seg.hdr = memcpy(h->bytes, seg->hdr, seg->hdr_len);
@@ -147,9 +165,13 @@ int iw_held_replay(struct iw_qp *qp)
             continue;
         if (r == IWC_HOLD)
             return IW_OK;
-        if (r)
+        if (r) {
+            iw_acks_failed(qp);
             fail(qp, r, &qp->rx.held_head->seg);
+        }
         pop(qp);
+        if (qp->by_number)
+            qp->rx.held_since = iw_now();
         if (r)
             return r;
     }

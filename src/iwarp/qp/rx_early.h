@@ -11,6 +11,10 @@
 
 #include "qp/rx_place.h"
 
+/** Where in the stream the first that is held begins. */
+uint64_t iw_held_offset(const struct iw_qp_rx *rx);
+const struct ddp_seg *iw_held_first(const struct iw_qp_rx *rx);
+
 /** Whether something is held, so that later messages must queue behind it. */
 bool iw_held_any(const struct iw_qp_rx *rx);
 

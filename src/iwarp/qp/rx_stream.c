@@ -35,7 +35,7 @@
 /** The RTR of an anywarp, see tx_cut.c. */
 static void note_peer(struct iw_qp *qp, const struct ddp_seg *seg)
 {
-    if (qp->ext && qp->silent && !qp->rx.half.fpdus && seg->stag == IW_RTR_STAG &&
+    if (qp->ext && qp->silent && !qp->rx.half.fpdus && seg->stag == IWC_NOTE_RTR &&
         seg->to <= MPA_QPN_MAX)
         qp->rx.peer_qpn = (uint32_t)seg->to;
 }
@@ -57,8 +57,14 @@ static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
 static int on_write(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
-    if (!seg->len)
+    if (!seg->len) {
+        bool is_note;
+        int r = iw_on_note(qp, seg, &is_note);
+        if (is_note)
+            return r;
         note_peer(qp, seg);
+    }
+    qp->acks.work |= seg->last && !iwc_is_note(RDMAP_WRITE, seg->stag, seg->len);
     iw_copy_begin(qp->pd);
     enum iw_err err = place_write(qp, seg);
     iw_copy_end();
@@ -81,6 +87,7 @@ static int on_send(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
     qp->rx.written = 0;
+    qp->acks.work |= seg->last;
     int r = iw_held_any(&qp->rx) ? IWC_HOLD : iw_recv_place(qp, seg);
     return r == IWC_HOLD ? iw_held_add(qp, 0) : r;
 }
@@ -90,6 +97,7 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
     struct iw_qp *qp = up;
     struct iw_immediate imm = {.solicited = solicited, .written = qp->rx.written};
     memcpy(&imm.data, data, sizeof(imm.data));
+    qp->acks.work = true;
     int r = iw_held_any(&qp->rx) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
     if (r == IWC_HOLD)
         r = iw_held_add(qp, imm.written);
@@ -227,6 +235,7 @@ static bool use(struct iw_qp *qp)
         break;
     case IWC_RX_ERROR:
         explain_segment(qp, err);
+        iw_acks_failed(qp);
         fail(qp, err, qp->rx.half.bad.hdr ? &qp->rx.half.bad : NULL, qp->rx.half.bad_ulpdu_len);
         used = qp->rx.staged;
         break;
@@ -342,6 +351,24 @@ static void look_at_paused(struct iw_qp *qp, uint32_t events)
         iw_rx_take_in(qp);
 }
 
+/** FPDUs that came in, but for acknowledgements: these are no answer. */
+static uint64_t spoken(const struct iw_qp *qp)
+{
+    return qp->rx.half.fpdus - qp->acks.notes;
+}
+
+/** Uses what came in, and notes whether the peer was heard. */
+static void hear(struct iw_qp *qp)
+{
+    uint64_t before = spoken(qp);
+    if (!qp->by_number)
+        atomic_store_explicit(&qp->hints.heard, true, memory_order_relaxed);
+    atomic_store_explicit(&qp->hints.looked_heard, true, memory_order_relaxed);
+    consume(qp);
+    if (spoken(qp) != before)
+        atomic_store_explicit(&qp->hints.heard, true, memory_order_relaxed);
+}
+
 /** @return whether bytes came in */
 static bool receive(struct iw_qp *qp, uint32_t events)
 {
@@ -363,9 +390,7 @@ static bool receive(struct iw_qp *qp, uint32_t events)
         qp->rx.staged += (uint32_t)n;
         iw_sent_note(&qp->sent);
         iw_turn_note(&qp->tx);
-        atomic_store_explicit(&qp->hints.heard, true, memory_order_relaxed);
-        atomic_store_explicit(&qp->hints.looked_heard, true, memory_order_relaxed);
-        consume(qp);
+        hear(qp);
     } else if (n <= 0 && n != -EAGAIN) {
         stream_ended(qp, n);
     }
@@ -415,10 +440,21 @@ void iw_rx_abandon(struct iw_qp *qp)
     staging_release(&qp->rx);
 }
 
+/** Nothing else is to be sent now: a program that polls may send something before its next poll. */
+static void acknowledge(struct iw_qp *qp)
+{
+    if (iw_qp_is_polled(qp))
+        iw_dirty_push(&qp->tx.dirty);
+    else
+        qp->rx.work = true;
+}
+
 void iw_rx_leave(struct iw_qp *qp)
 {
-    struct iw_wakes w = qp->rx.wakes;
     assert_held(&qp->rx.lock);
+    if (iw_acks_advance(qp) && !qp->rx.work)
+        acknowledge(qp);
+    struct iw_wakes w = qp->rx.wakes;
     qp->rx.wakes = (struct iw_wakes){0};
     if (qp->rx.work) {
         qp->rx.work = false;

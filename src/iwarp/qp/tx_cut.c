@@ -2,6 +2,7 @@
 /* What goes out next, cut into FPDUs. */
 #include "qp/tx_cut.h"
 
+#include "conn/note.h"
 #include "env/guard.h"
 #include "env/pool.h"
 #include "mem/mw.h"
@@ -304,11 +305,11 @@ static void cut_terminate_locked(struct iw_qp *qp)
  */
 static void cut_rtr_locked(struct iw_qp *qp)
 {
-    static const struct rdmap_read_request nothing = {.sink_stag = IW_RTR_STAG,
-                                                      .source_stag = IW_RTR_STAG};
+    static const struct rdmap_read_request nothing = {.sink_stag = IWC_NOTE_RTR,
+                                                      .source_stag = IWC_NOTE_RTR};
     uint8_t hdr[RDMAP_READ_REQUEST_HDR];
     struct iwc_msg m = {
-        .opcode = RDMAP_WRITE, .stag = IW_RTR_STAG, .to = qp->ext ? qp->pub.qp_num : 0};
+        .opcode = RDMAP_WRITE, .stag = IWC_NOTE_RTR, .to = qp->ext ? qp->pub.qp_num : 0};
     if (qp->tx.rtr == MPA_RTR_READ) {
         rdmap_read_request_encode(hdr, &nothing);
         m = (struct iwc_msg){
@@ -324,8 +325,10 @@ enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
     bool whole = true;
     if (qp->tx.rtr)
         cut_rtr_locked(qp);
+    if (qp->by_number)
+        iw_acks_cut_locked(qp, wr_may_go(&qp->tx));
     while (whole) {
-        if (qp->end.error) {
+        if (qp->end.error || qp->end.term_queued) {
             if (qp->end.term_queued)
                 cut_terminate_locked(qp);
             return IW_OK;

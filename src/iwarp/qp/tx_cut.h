@@ -10,9 +10,6 @@
 
 #include "qp/qp.h"
 
-/** Of the RTR, which has no bytes: no peer looks it up. */
-#define IW_RTR_STAG 1
-
 /** Makes sure of a batch, whose limit is now @p limit. @return false without memory */
 bool iw_qp_batch_locked(struct iw_qp_tx *tx, size_t limit);
 

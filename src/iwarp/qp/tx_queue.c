@@ -224,8 +224,7 @@ static uint32_t passes(const struct iw_qp *qp)
     return n;
 }
 
-/** Whether a program polls, and does not wait for events of the QP's CQs. */
-static bool is_polled(const struct iw_qp *qp)
+bool iw_qp_is_polled(const struct iw_qp *qp)
 {
     return iw_engine_leased(iw_home_shard(&qp->tx.dirty.home)) &&
            !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
@@ -238,7 +237,7 @@ void iw_sq_run_dirty(struct iw_dirty *d)
     struct iw_wakes w;
     uint64_t now = iw_now();
     iw_qp_enter(qp, &w);
-    bool corked = iw_cork_locked(qp, is_polled(qp), now, &w);
+    bool corked = iw_cork_locked(qp, iw_qp_is_polled(qp), now, &w);
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
     qp->tx.passes = passes(qp);
@@ -265,7 +264,7 @@ static bool may_wait_locked(struct iw_qp *qp)
     struct iw_pace_facts f = {.heard = heard, .passed = qp->tx.passes != before};
     if (iw_pace_is_awaited(&f)) /* a ping-pong has no time for more */
         return false;
-    f.polled = is_polled(qp);
+    f.polled = iw_qp_is_polled(qp);
     f.unsent = qp->tx.unflushed;
     f.turn = iw_turn_bytes_locked(&qp->tx);
     return iw_pace_post(&f) == IW_PACE_DEFER;
@@ -404,10 +403,13 @@ static void complete_locked(struct iw_qp *qp, const struct iw_sqe *e, enum ibv_w
     iw_cq_add(qp->send_cq, &cqe, &w->cqs);
 }
 
-static bool done(const struct iw_qp_tx *tx, const struct iw_sqe *e)
+static bool done(const struct iw_qp *qp, const struct iw_sqe *e)
 {
+    const struct iw_qp_tx *tx = &qp->tx;
     if (iw_sqe_is_request(e))
         return e->answered;
+    if (qp->by_number && !iw_sqe_is_local(e))
+        return qp->acks.received >= e->end_pos;
     return tx->half.sent_pos >= e->end_pos || tx->cork.copied_pos >= e->end_pos;
 }
 
@@ -415,7 +417,7 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct iw_sq *sq = &qp->tx.sq;
     assert_held(&qp->tx.lock);
-    while (sq->head != sq->cut && done(&qp->tx, iw_sq_at(sq, sq->head))) {
+    while (sq->head != sq->cut && done(qp, iw_sq_at(sq, sq->head))) {
         complete_locked(qp, iw_sq_at(sq, sq->head), IBV_WC_SUCCESS, w);
         sq->head++;
     }
@@ -445,6 +447,15 @@ void iw_sq_blame_locked(struct iw_sq *sq, enum ibv_wc_status status)
 {
     if (sq->head != sq->tail)
         iw_sq_at(sq, sq->head)->status = (uint8_t)status;
+}
+
+void iw_sq_blame_at_locked(struct iw_sq *sq, uint64_t offset, enum ibv_wc_status status)
+{
+    uint32_t i = sq->head;
+    while (i != sq->cut && iw_sq_at(sq, i)->end_pos <= offset)
+        i++;
+    if (i != sq->tail)
+        iw_sq_at(sq, i)->status = (uint8_t)status;
 }
 
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)

@@ -29,6 +29,15 @@ void iw_sq_finish_local_locked(struct iw_qp *qp, struct iw_wakes *w);
 /** The oldest work request, if there is one, is going to be flushed with this status. */
 void iw_sq_blame_locked(struct iw_sq *sq, enum ibv_wc_status status);
 
+/**
+ * As iw_sq_blame_locked(), of the work request whose bytes stand at @p offset of the stream, or are
+ * the next to be sent.
+ */
+void iw_sq_blame_at_locked(struct iw_sq *sq, uint64_t offset, enum ibv_wc_status status);
+
+/** Whether a program polls, and does not wait for events of the QP's CQs. */
+bool iw_qp_is_polled(const struct iw_qp *qp);
+
 /** Completes everything left: the work request at fault with its status, the others flushed. */
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w);
 

@@ -140,6 +140,7 @@ static enum iw_err response_locked(struct iw_qp *qp, const struct ddp_seg *seg)
     o->received += seg->len;
     if (seg->last) {
         e->answered = true;
+        iw_acked_locked(&qp->tx, &qp->acks, e->end_pos);
         qp->tx.ord.head++;
     }
     return IW_OK;
@@ -171,6 +172,7 @@ static enum iw_err atomic_response_locked(struct iw_qp *qp, const struct rdmap_a
         return err;
     }
     e->answered = true;
+    iw_acked_locked(&qp->tx, &qp->acks, e->end_pos);
     qp->tx.ord.head++;
     return IW_OK;
 }

@@ -5,6 +5,7 @@
 #include "env/random.h"
 #include "qp/link.h"
 #include "qp/qp.h"
+#include "qp/rnr.h"
 #include "qpn/address.h"
 #include "qpn/hello.h"
 #include "qpn/number.h"
@@ -21,7 +22,7 @@
 struct iw_dial {
     struct iw_number number;
     atomic_uint pins; /* threads that work for it beside those of the QP */
-    struct iw_timer again, clock;
+    struct iw_timer again, clock, not_ready;
 
     struct lock lock;
     struct iw_qp *qp;
@@ -109,6 +110,7 @@ void iw_dial_stop(struct iw_dial *d)
     lock_put(&d->lock);
     iw_timer_cancel(&d->again);
     iw_timer_cancel(&d->clock);
+    iw_timer_cancel(&d->not_ready);
     while (atomic_load(&d->pins))
         sched_yield();
 }
@@ -352,14 +354,29 @@ static void give_up(struct iw_timer *t)
     iw_qp_unreached(qp);
 }
 
-/** Something is posted, and there is no connection. */
-static void stranded(struct iw_qp *qp)
+static void judge_receiver(struct iw_timer *t)
+{
+    struct iw_dial *d = container_of(t, struct iw_dial, not_ready);
+    if (!enter(d))
+        return;
+    struct iw_qp *qp = d->qp;
+    lock_put(&d->lock);
+    uint64_t us = iw_qp_not_ready(qp);
+    if (!us || !enter(d))
+        return;
+    iw_timer_set_us(&d->not_ready, us, judge_receiver);
+    lock_put(&d->lock);
+}
+
+static void hear(struct iw_qp *qp, unsigned news)
 {
     struct iw_dial *d = qp->dial;
     if (!enter(d))
         return;
-    if (d->patience && !d->clock.set)
+    if ((news & IW_QP_NEWS_STRANDED) && d->patience && !d->clock.set)
         iw_timer_set_us(&d->clock, d->patience, give_up);
+    if (news & IW_QP_NEWS_NOT_READY)
+        iw_timer_set_us(&d->not_ready, 0, judge_receiver);
     lock_put(&d->lock);
 }
 
@@ -368,7 +385,7 @@ void iw_dial_attach(struct iw_dial *d, struct iw_qp *qp)
     lock_get(&d->lock);
     d->qp = qp;
     qp->dial = d;
-    qp->stranded = stranded;
+    qp->dial_news = hear;
     lock_put(&d->lock);
 }
 
