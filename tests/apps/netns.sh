@@ -10,7 +10,7 @@ fi
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
-need ip nsenter rping ucmatose cmtime rdma_client rdma_xclient
+need ip nsenter rping ucmatose cmtime rdma_client rdma_xclient ibv_rc_pingpong
 
 # The servers' host, kept by a process that sleeps.
 unshare -n sleep 3600 &
@@ -103,6 +103,15 @@ if cmtime_fits; then
     [ ! -s "$dir/client.err" ] || failed "cmtime: errors" client
     stop server
 fi
+
+# Without rdma_cm: the two tell each other GID and number.
+for options in '' '-e -n 2000' '-s 1048576 -n 50'; do
+    # shellcheck disable=SC2086 # options are words
+    serve ibv_rc_pingpong -g 1 $options
+    # shellcheck disable=SC2086
+    client ibv_rc_pingpong -g 1 $options 10.77.0.2
+    expect_status "ibv_rc_pingpong $options" server 20 0 client
+done
 
 # fails STATUS PATTERN COMMAND...: soon, and says so.
 fails()

@@ -194,6 +194,8 @@ static void op_is_done(struct walk_side *s, uint64_t i)
         walk_check(s->walk, !request || memory_is_right(&op->local[k]));
     }
     op->locals_held = false;
+    if (s->walk->acknowledged)
+        writes_are_placed(s, i + 1);
     if (request) {
         writes_are_placed(s, i);
         release_remote(s, op);
@@ -233,7 +235,8 @@ static void on_send(struct walk_side *s, const struct ibv_wc *wc)
     struct walk *w = s->walk;
     bool good = wc->status == IBV_WC_SUCCESS;
     walk_check(w, wc->wr_id >= s->done && wc->wr_id < s->next);
-    walk_check(w, good || (w->ending && wc->status == IBV_WC_WR_FLUSH_ERR));
+    bool gone = w->acknowledged && !s->failed && wc->status == IBV_WC_RETRY_EXC_ERR;
+    walk_check(w, good || (w->ending && (gone || wc->status == IBV_WC_WR_FLUSH_ERR)));
     walk_check(w, !s->failed || (!good && wc->wr_id == s->done));
     s->failed = !good;
     for (; s->done < wc->wr_id; s->done++) {
@@ -400,6 +403,23 @@ void walk_settle(struct walk *w)
             walk_check(w, memory_is_right_at_rest(&w->side[i][s].memory));
     for (int i = 0; i < 2; i++)
         walk_check(w, memory_is_right_at_rest(&w->end[i].shared_memory));
+}
+
+void walk_reset(struct walk *w, unsigned link)
+{
+    for (int s = 0; s < 2; s++) {
+        struct walk_side *side = &w->side[link][s];
+        struct walk_queue *q = &side->own;
+        for (int i = 0; i < WALK_RECV_WR; i++) {
+            for (unsigned k = 0; q->recv[i].posted && k < q->recv[i].n; k++)
+                memory_leave(&q->recv[i].range[k], MEMORY_RECV);
+            q->recv[i].posted = false;
+        }
+        q->taken = q->posted;
+        for (int i = 0; i < WALK_GRANTS; i++)
+            if (side->grant[i].window && side->grant[i].state == GRANT_GIVEN)
+                grant_is_gone(w, &side->grant[i]);
+    }
 }
 
 void walk_end(struct walk *w)

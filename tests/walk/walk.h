@@ -87,8 +87,9 @@ struct walk_end {
 struct walk {
     uint64_t seed, state, step, completions;
     unsigned links;
-    bool ext;    /* Sends may have immediates */
-    bool ending; /* completions may be flushed */
+    bool ext;          /* Sends may have immediates */
+    bool acknowledged; /* a Write that has completed is placed, as on InfiniBand */
+    bool ending;       /* completions may be flushed */
     struct walk_end end[2];
     struct walk_side side[WALK_LINKS_MAX][2];
     void (*move)(struct walk *w, void *arg); /* called again and again: lets things happen */
@@ -111,6 +112,8 @@ void walk_add_qp(struct walk *w, unsigned link, int s, struct ibv_qp *qp);
 void walk_run(struct walk *w, uint64_t steps);
 /** Lets everything finish, then checks all memory. */
 void walk_settle(struct walk *w);
+/** All has finished, and the QPs of a link are reset: their receives and windows are gone. */
+void walk_reset(struct walk *w, unsigned link);
 /** The connections are ended: every work request has completed, or does now. */
 void walk_end(struct walk *w);
 /** Destroys what walk_open() made; the QPs are gone. Frees @p w. */
