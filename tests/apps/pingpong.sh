@@ -40,6 +40,26 @@ done <<'EOF'
 -q 1
 EOF
 
+# With ports that are given: a number without its last byte is the port.
+number_of()
+{
+    sed -n 's/^ *local address:.*QPN 0x\([0-9a-f]*\)[0-9a-f][0-9a-f],.*/\1/p' "$dir/$1"
+}
+low=$(free_port)
+export ANYWARP_PORTS=$low-$((low + 20))
+pair ibv_rc_pingpong -g 1 -n 10
+unset ANYWARP_PORTS
+for name in server client; do
+    port=$((0x$(number_of $name)))
+    [ $port -ge "$low" ] && [ $port -le $((low + 20)) ] ||
+        failed "a queue pair has port $port, not one from $low on" $name
+done
+port=$(free_port)
+start_server server "$port" ibv_rc_pingpong -g 1 -p "$port"
+ANYWARP_PORTS=$port start client ibv_rc_pingpong -g 1 -p "$port" 127.0.0.1
+expect_status 'no port is free' client 20 1
+stop server
+
 # ib_send_bw has one more condition: to an iWARP device it leaves a memory region in its protection
 # domain, which then stays, and it exits with 1, having measured.
 while read -r program options; do

@@ -43,6 +43,14 @@ static const struct {
     {"ANYWARP_EXT", "on", false, {DEFAULTS}},
     {"ANYWARP_EXT", "off", false, {DEFAULTS, .ext = false}},
     {"ANYWARP_EXT", "no", true, {DEFAULTS}},
+    {"ANYWARP_PORTS", "1024", false, {DEFAULTS, .port_low = 1024, .port_high = 1024}},
+    {"ANYWARP_PORTS", "20000-65535", false, {DEFAULTS, .port_low = 20000, .port_high = 65535}},
+    {"ANYWARP_PORTS", "1023", true, {DEFAULTS}},
+    {"ANYWARP_PORTS", "20000-65536", true, {DEFAULTS}},
+    {"ANYWARP_PORTS", "20000-19999", true, {DEFAULTS}},
+    {"ANYWARP_PORTS", "20000-", true, {DEFAULTS}},
+    {"ANYWARP_PORTS", "-20000", true, {DEFAULTS}},
+    {"ANYWARP_PORTS", "20000-20001-2", true, {DEFAULTS}},
     {"ANYWARP_CONNECT_MS", "100", false, {DEFAULTS, .connect_ms = 100}},
     {"ANYWARP_CONNECT_MS", "600000", false, {DEFAULTS, .connect_ms = 600000}},
     {"ANYWARP_CONNECT_MS", "99", true, {DEFAULTS}},
@@ -179,7 +187,7 @@ int main(void)
         "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES",  "ANYWARP_STATS",
         "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",   "ANYWARP_SILENCE_S",
         "ANYWARP_LIKE",       "ANYWARP_TLS",        "ANYWARP_TLS_CERT", "ANYWARP_TLS_KEY",
-        "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK"};
+        "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK",    "ANYWARP_PORTS"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_adapter),

@@ -16,6 +16,7 @@
 #define SILENCE_S_MIN  6
 #define SILENCE_S_MAX  3600
 #define PCAP_MB_MAX    1000000
+#define PORT_MIN       1024
 
 static bool parse_number(const char *s, unsigned long min, unsigned long max, unsigned long *out)
 {
@@ -102,6 +103,24 @@ static bool parse_silence_s(struct iw_conf *conf, const char *s)
     if (!parse_number(s, SILENCE_S_MIN, SILENCE_S_MAX, &n))
         return false;
     conf->silence_s = (unsigned)n;
+    return true;
+}
+
+/** Two ports with a hyphen between them, or one. */
+static bool parse_ports(struct iw_conf *conf, const char *s)
+{
+    char text[sizeof("65535-65535")];
+    unsigned long low, high;
+    if (!parse_string(s, text, sizeof(text)))
+        return false;
+    char *hyphen = strchr(text, '-');
+    if (hyphen)
+        *hyphen = '\0';
+    if (!parse_number(text, PORT_MIN, UINT16_MAX, &low) ||
+        !parse_number(hyphen ? hyphen + 1 : text, low, UINT16_MAX, &high))
+        return false;
+    conf->port_low = (uint16_t)low;
+    conf->port_high = (uint16_t)high;
     return true;
 }
 
@@ -209,6 +228,9 @@ static const struct iw_knob knobs[] = {
      "microseconds to look for work before a blocking wait sleeps; four times that for events of "
      "connections",
      parse_spin_us},
+    {"ANYWARP_PORTS", "range", "1024 to 65535, as 20000-20099", NULL,
+     "TCP ports for queue pairs that are connected by number, 256 each; none: any that is free",
+     parse_ports},
     {"ANYWARP_CONGESTION", "name", "at most 15 bytes", NULL,
      "TCP congestion control; none: the system's", parse_congestion},
     {"ANYWARP_DEVICES", "list", "aw0=eth0 aw1=eth1, at most 255 bytes", NULL,

@@ -21,7 +21,8 @@ struct iw_conf {
     enum iw_switch crc;  /* ANYWARP_CRC: auto is off between addresses of this host, on otherwise */
     enum iw_switch fpdu; /* ANYWARP_FPDU: auto; IW_ON: one segment ("mss"); IW_OFF: fpdu_bytes */
     uint32_t fpdu_bytes;
-    bool ext;            /* ANYWARP_EXT: the anywarp extension bit, on by default */
+    bool ext;                     /* ANYWARP_EXT: the anywarp extension bit, on by default */
+    uint16_t port_low, port_high; /* ANYWARP_PORTS; 0: any */
     unsigned connect_ms; /* ANYWARP_CONNECT_MS: patience with TCP, then with the Reply, 20000 */
     unsigned silence_s;  /* ANYWARP_SILENCE_S: of a peer that TCP asks, then it is dead, 60 */
     unsigned spin_us;    /* ANYWARP_SPIN_US: inline spin before a blocking wait, 50 */

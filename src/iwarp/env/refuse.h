@@ -83,7 +83,8 @@
     X(NO_CONNECTION, EINVAL,                                                                       \
       "a QP comes to RTS by rdma_connect() or rdma_accept(), or from RTR with a peer's number")    \
     X(NO_GID, EINVAL, "the address has no GID (ah_attr.is_global): programs ask for one, as -g 1") \
-    X(NO_NUMBER, EINVAL, "the QP has no number to be dialled by: rdma_create_qp() made it")        \
+    X(NO_NUMBER, EINVAL,                                                                           \
+      "the QP has no number to be dialled by: rdma_create_qp() made it, or no port was free")      \
     X(GID_INDEX, EINVAL, "there is no GID %u (grh.sgid_index)")                                    \
     X(GID_KIND, EHOSTUNREACH, "the two GIDs are addresses of different kinds")                     \
     X(ITSELF, EOPNOTSUPP, "a QP cannot be connected to itself")                                    \

@@ -2,6 +2,7 @@
 #include "qpn/number.h"
 
 #include "common/list.h"
+#include "env/conf.h"
 #include "qpn/dial.h"
 
 #include <errno.h>
@@ -31,14 +32,25 @@ static uint16_t port_of(struct iw_cm *listener)
                                           : ((struct sockaddr_in6 *)&own)->sin6_port);
 }
 
-/** Both versions of IP, where there are both. */
-static int bind_any(struct iw_cm *listener)
+/** Both versions of IP, where there are both. @param port  0: any */
+static int bind_to(struct iw_cm *listener, uint16_t port)
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
     int r = iw_cm_bind(listener, (struct sockaddr *)&six, false);
     if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
         r = iw_cm_bind(listener, (struct sockaddr *)&four, false);
+    return r;
+}
+
+/** A port that is free, of those that may be taken; the kernel knows which may where nobody says.
+ */
+static int bind_any(struct iw_cm *listener)
+{
+    const struct iw_conf *conf = iw_conf();
+    int r = -EADDRINUSE;
+    for (uint32_t port = conf->port_low; port <= conf->port_high && r == -EADDRINUSE; port++)
+        r = bind_to(listener, (uint16_t)port);
     return r;
 }
 
