@@ -22,6 +22,7 @@
 #include "qp/tx_requests.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #define ROOM_MIN        (64 * 1024) /* with less behind a partial FPDU it is moved to the front */
@@ -505,6 +506,7 @@ bool iw_qp_ready(struct iw_qp *qp, uint32_t events)
         return moved;
     if (!lock_try(&qp->rx.lock)) {
         iw_order_busy();
+        sched_yield(); /* whoever has it may wait for this very processor */
         return moved;
     }
     if (qp->stream)
