@@ -162,7 +162,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         if (iw_eventfd_nonblocking(fd))
             return cma_fail(EAGAIN);
         int r = iw_cm_wait(fd);
-        /* A channel that is being destroyed has no descriptor any more: its getters sleep. It is
+        /* A channel that is being destroyed has no descriptor any more: its waiters sleep. It is
          * never freed, so that looking is all that needs to be safe. */
         bool destroyed = r == -EBADF && __atomic_load_n(&channel->fd, __ATOMIC_RELAXED) < 0;
         if (r < 0 && !destroyed)

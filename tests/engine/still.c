@@ -77,7 +77,7 @@ void still_run(struct ibv_qp *q, uint32_t events)
         iw_qp_ready(qp, events & asked);
     if (qp->stream && !qp->tx.linked)
         qp->stream->ops->shutdown(qp->stream); /* the CM's part: it closes what was released */
-    iw_dirty_wait(&qp->tx.dirty);
+    iw_deferred_wait(&qp->tx.deferred);
 }
 
 void still_unlink(struct ibv_qp *q)

@@ -69,7 +69,7 @@ static void to_init(struct ibv_qp *qp)
     X(tx.sq.tail)                                                                                  \
     X(tx.passes)                                                                                   \
     X(sent)                                                                                        \
-    X(tx.dirty)                                                                                    \
+    X(tx.deferred)                                                                                    \
     X(life)                                                                                        \
     X(rx.lock)                                                                                     \
     X(build_lock)

@@ -17,13 +17,13 @@
 #define ROUNDS  20000
 
 struct work {
-    struct iw_dirty dirty;
+    struct iw_deferred deferred;
     atomic_uint due;  /* what is to be done, stored before it is pushed */
     atomic_uint done; /* of that */
     atomic_uint runs;
 };
 
-static void run(struct iw_dirty *d)
+static void run(struct iw_deferred *d)
 {
     struct work *w = (struct work *)d;
     atomic_fetch_add(&w->done, atomic_exchange(&w->due, 0));
@@ -36,61 +36,61 @@ static int setup(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
-        work[i] = (struct work){.dirty.run = run};
+        work[i] = (struct work){.deferred.run = run};
     return 0;
 }
 
 static void once_however_often_pushed(void **state)
 {
     (void)state;
-    assert_false(iw_dirty_run_all());
-    iw_dirty_push(&work[0].dirty);
-    iw_dirty_push(&work[0].dirty);
-    iw_dirty_again(&work[0].dirty);
-    iw_dirty_push(&work[1].dirty);
-    assert_true(iw_dirty_run_all());
-    assert_false(iw_dirty_run_all());
+    assert_false(iw_deferred_run_all());
+    iw_deferred_push(&work[0].deferred);
+    iw_deferred_push(&work[0].deferred);
+    iw_deferred_again(&work[0].deferred);
+    iw_deferred_push(&work[1].deferred);
+    assert_true(iw_deferred_run_all());
+    assert_false(iw_deferred_run_all());
     assert_int_equal(atomic_load(&work[0].runs), 1);
     assert_int_equal(atomic_load(&work[1].runs), 1);
 }
 
-static void push_again(struct iw_dirty *d)
+static void push_again(struct iw_deferred *d)
 {
     run(d);
     if (atomic_load(&work[0].runs) < 3)
-        iw_dirty_push(d);
+        iw_deferred_push(d);
 }
 
 static void pushed_while_it_runs(void **state)
 {
     (void)state;
-    work[0].dirty.run = push_again;
-    iw_dirty_push(&work[0].dirty);
-    assert_true(iw_dirty_run_all()); /* what is pushed meanwhile is the next one's */
+    work[0].deferred.run = push_again;
+    iw_deferred_push(&work[0].deferred);
+    assert_true(iw_deferred_run_all()); /* what is pushed meanwhile is the next one's */
     assert_int_equal(atomic_load(&work[0].runs), 1);
-    iw_dirty_wait(&work[0].dirty);
+    iw_deferred_wait(&work[0].deferred);
     assert_int_equal(atomic_load(&work[0].runs), 3);
 }
 
 static void frozen(void **state)
 {
     (void)state;
-    iw_dirty_push(&work[0].dirty);
+    iw_deferred_push(&work[0].deferred);
     iw_engine_freeze();
-    iw_dirty_run_all();
+    iw_deferred_run_all();
     assert_int_equal(atomic_load(&work[0].runs), 0);
     iw_engine_thaw();
-    iw_dirty_run_all();
+    iw_deferred_run_all();
     assert_int_equal(atomic_load(&work[0].runs), 1);
 }
 
 static void forgotten_in_a_child(void **state)
 {
     (void)state;
-    iw_dirty_push(&work[0].dirty);
-    iw_dirty_push(&work[1].dirty);
-    iw_dirty_forget();
-    assert_false(iw_dirty_run_all());
+    iw_deferred_push(&work[0].deferred);
+    iw_deferred_push(&work[1].deferred);
+    iw_deferred_forget();
+    assert_false(iw_deferred_run_all());
     assert_int_equal(atomic_load(&work[0].runs), 0);
     assert_int_equal(atomic_load(&work[1].runs), 0);
 }
@@ -100,9 +100,9 @@ static void *push_and_run(void *arg)
     (void)arg;
     for (int i = 0; i < ROUNDS; i++) {
         atomic_fetch_add(&work[i % 2].due, 1);
-        iw_dirty_push(&work[i % 2].dirty);
+        iw_deferred_push(&work[i % 2].deferred);
         if (i % 3 == 0)
-            iw_dirty_run_all();
+            iw_deferred_run_all();
     }
     return NULL;
 }
@@ -116,16 +116,16 @@ static void nothing_is_lost_between_threads(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(t[i], NULL);
     for (int i = 0; i < 2; i++) {
-        iw_dirty_wait(&work[i].dirty);
+        iw_deferred_wait(&work[i].deferred);
         assert_int_equal(atomic_load(&work[i].due), 0);
         assert_int_equal(atomic_load(&work[i].done), THREADS * ROUNDS / 2);
-        assert_int_equal(atomic_load(&work[i].dirty.state), 0);
+        assert_int_equal(atomic_load(&work[i].deferred.state), 0);
     }
 }
 
 static atomic_bool inside, go, waited;
 
-static void stay(struct iw_dirty *d)
+static void stay(struct iw_deferred *d)
 {
     atomic_store(&inside, true);
     while (!atomic_load(&go))
@@ -135,13 +135,13 @@ static void stay(struct iw_dirty *d)
 
 static void *run_stack(void *arg)
 {
-    iw_dirty_run_all();
+    iw_deferred_run_all();
     return arg;
 }
 
 static void *wait_for(void *arg)
 {
-    iw_dirty_wait(arg);
+    iw_deferred_wait(arg);
     atomic_store(&waited, true);
     return NULL;
 }
@@ -150,12 +150,12 @@ static void wait_is_for_who_runs_it(void **state)
 {
     pthread_t runner, waiter;
     (void)state;
-    work[0].dirty.run = stay;
-    iw_dirty_push(&work[0].dirty);
+    work[0].deferred.run = stay;
+    iw_deferred_push(&work[0].deferred);
     assert_int_equal(pthread_create(&runner, NULL, run_stack, NULL), 0);
     while (!atomic_load(&inside))
         sched_yield();
-    assert_int_equal(pthread_create(&waiter, NULL, wait_for, &work[0].dirty), 0);
+    assert_int_equal(pthread_create(&waiter, NULL, wait_for, &work[0].deferred), 0);
     for (int i = 0; i < 100; i++) { /* it has its chance to be wrong */
         sched_yield();
         assert_false(atomic_load(&waited));

@@ -10,13 +10,13 @@
 static const struct iw_pace_facts quiet_post = {
     .polled = true,
     .unsent = IW_PACE_WR_WEIGHT,
-    .turn = IW_PACE_TURN_MIN,
+    .quantum = IW_PACE_QUANTUM_MIN,
 };
 
 /** A one-way stream, of which there is something to cork. */
 static const struct iw_pace_facts stream = {
     .polled = true,
-    .turn = IW_PACE_TURN_MAX,
+    .quantum = IW_PACE_QUANTUM_MAX,
     .quiet = IW_PACE_STREAM_MIN,
     .posted = 16,
     .uncut = 16,
@@ -42,9 +42,9 @@ static void what_is_posted(void **state)
         {"nobody polls", WITH(quiet_post, polled, 0), IW_PACE_SEND},
         {"the peer was heard: somebody may wait", WITH(quiet_post, heard, 1), IW_PACE_SEND},
         {"a poll found nothing", WITH(quiet_post, passed, 1), IW_PACE_SEND},
-        {"one byte less than a turn", WITH(quiet_post, unsent, IW_PACE_TURN_MIN - 1),
+        {"one byte less than a quantum", WITH(quiet_post, unsent, IW_PACE_QUANTUM_MIN - 1),
          IW_PACE_DEFER},
-        {"a turn", WITH(quiet_post, unsent, IW_PACE_TURN_MIN), IW_PACE_SEND},
+        {"a quantum", WITH(quiet_post, unsent, IW_PACE_QUANTUM_MIN), IW_PACE_SEND},
     };
 
     (void)state;
@@ -87,7 +87,7 @@ static void what_is_deferred(void **state)
         {"nobody polls", WITH(stream, polled, 0), 0, {IW_PACE_SEND, false, false}},
         {"something else goes first", WITH(stream, busy, 1), 0, {IW_PACE_SEND, false, false}},
         {"other QPs have their turn, too",
-         WITH(stream, turn, IW_PACE_TURN_MIN),
+         WITH(stream, quantum, IW_PACE_QUANTUM_MIN),
          0,
          {IW_PACE_SEND, false, false}},
     };
@@ -111,7 +111,7 @@ static void all_yes_and_no(void **state)
         f.passed = bits & 4;
         f.busy = bits & 8;
         f.quiet = bits & 16 ? IW_PACE_STREAM_MIN : 0;
-        f.turn = bits & 32 ? IW_PACE_TURN_MAX : IW_PACE_TURN_MIN;
+        f.quantum = bits & 32 ? IW_PACE_QUANTUM_MAX : IW_PACE_QUANTUM_MIN;
         f.posted = f.uncut = bits & 64 ? 2 : 1;
         struct iw_paced p = iw_pace_pass(&f, NOW);
         bool corks = (bits & (1 | 2 | 8 | 16 | 32 | 64)) == (1 | 16 | 32 | 64);
@@ -121,12 +121,12 @@ static void all_yes_and_no(void **state)
     }
 }
 
-static void a_turn(void **state)
+static void a_quantum(void **state)
 {
     (void)state;
-    assert_int_equal(iw_pace_turn(0), IW_PACE_TURN_MIN);
-    assert_int_equal(iw_pace_turn(IW_PACE_TURN_MAX - 1), IW_PACE_TURN_MIN);
-    assert_int_equal(iw_pace_turn(IW_PACE_TURN_MAX), IW_PACE_TURN_MAX);
+    assert_int_equal(iw_pace_quantum(0), IW_PACE_QUANTUM_MIN);
+    assert_int_equal(iw_pace_quantum(IW_PACE_QUANTUM_MAX - 1), IW_PACE_QUANTUM_MIN);
+    assert_int_equal(iw_pace_quantum(IW_PACE_QUANTUM_MAX), IW_PACE_QUANTUM_MAX);
 }
 
 int main(void)
@@ -135,7 +135,7 @@ int main(void)
         cmocka_unit_test(what_is_posted),
         cmocka_unit_test(what_is_deferred),
         cmocka_unit_test(all_yes_and_no),
-        cmocka_unit_test(a_turn),
+        cmocka_unit_test(a_quantum),
     };
     return cmocka_run_group_tests_name("pacing", tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ void iw_engine_poll(struct iw_poller *p)
     arrives = 0;
 }
 
-void iw_order_show(struct iw_cq *shown, const struct ibv_wc *wc, int n)
+void iw_visibility_show(struct iw_cq *shown, const struct ibv_wc *wc, int n)
 {
     (void)wc;
     assert_ptr_equal(shown, &cq);

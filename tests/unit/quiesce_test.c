@@ -160,7 +160,7 @@ static void every_thread_counts(void **state)
 
 static atomic_uint told;
 
-static void note(struct iw_dirty *d)
+static void note(struct iw_deferred *d)
 {
     (void)d;
     atomic_fetch_add(&told, 1);
@@ -170,7 +170,7 @@ static void whoever_asked_is_told_once(void **state)
 {
     struct worker w;
     struct iw_grace g;
-    struct iw_dirty then = {.run = note};
+    struct iw_deferred then = {.run = note};
     (void)state;
     worker_start(&w);
     iw_grace_init(&g);
@@ -180,15 +180,15 @@ static void whoever_asked_is_told_once(void **state)
         iw_grace_begin(&g, &pds[0]);
         assert_false(iw_grace_ask(&g, &then));
         assert_false(iw_grace_ask(&g, &then));
-        iw_dirty_wait(&then);
+        iw_deferred_wait(&then);
         assert_int_equal(atomic_load(&told), i - 1);
         does(&w, END);
-        iw_dirty_wait(&then);
+        iw_deferred_wait(&then);
         assert_int_equal(atomic_load(&told), i);
         assert_true(iw_grace_ask(&g, &then));
         does(&w, BEGIN);
         does(&w, END);
-        iw_dirty_wait(&then);
+        iw_deferred_wait(&then);
         assert_int_equal(atomic_load(&told), i);
     }
     does(&w, BEGIN);
@@ -197,7 +197,7 @@ static void whoever_asked_is_told_once(void **state)
     iw_grace_drop(&g);
     iw_grace_drop(&g);
     does(&w, END);
-    iw_dirty_wait(&then);
+    iw_deferred_wait(&then);
     assert_int_equal(atomic_load(&told), 3);
     worker_join(&w);
 }
@@ -293,12 +293,12 @@ static void nobody_copies_behind_a_period(void **state)
             iw_quiesce(&pds[0]);
         } else {
             struct iw_grace g;
-            struct iw_dirty then = {.run = note};
+            struct iw_deferred then = {.run = note};
             iw_grace_init(&g);
             iw_grace_begin(&g, &pds[0]);
             while (!iw_grace_ask(&g, &then))
-                iw_dirty_wait(&then);
-            iw_dirty_wait(&then);
+                iw_deferred_wait(&then);
+            iw_deferred_wait(&then);
         }
         *p = -1;
         free(p);

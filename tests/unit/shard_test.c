@@ -217,12 +217,12 @@ static void home_is_where_was_polled_last(void **state)
     assert_ptr_equal(iw_home_shard(&none), &iw_shards[0]);
     assert_ptr_equal(iw_home_shard(&one), iw_shard_of(&others));
     /* Looks of the engine's thread are the clock; only one of both sees it go on. */
-    unsigned turn = atomic_load(&iw_engine.turn);
-    while (atomic_load(&iw_engine.turn) - turn < 8)
+    unsigned checks = atomic_load(&iw_engine.checks);
+    while (atomic_load(&iw_engine.checks) - checks < 8)
         poll_by(&other, &others);
     assert_ptr_equal(iw_home_shard(&home), iw_shard_of(&others));
-    turn = atomic_load(&iw_engine.turn);
-    while (atomic_load(&iw_engine.turn) - turn < 8)
+    checks = atomic_load(&iw_engine.checks);
+    while (atomic_load(&iw_engine.checks) - checks < 8)
         poll_here(&mine, 1);
     assert_ptr_equal(iw_home_shard(&home), iw_shard_of(&mine));
 }
@@ -230,7 +230,7 @@ static void home_is_where_was_polled_last(void **state)
 static _Atomic pthread_t runner;
 static atomic_uint runs;
 
-static void note(struct iw_dirty *d)
+static void note(struct iw_deferred *d)
 {
     (void)d;
     atomic_store(&runner, pthread_self());
@@ -239,30 +239,30 @@ static void note(struct iw_dirty *d)
 
 static void deferred_work_is_there(void **state)
 {
-    struct iw_dirty d = {.run = note, .home = {{&others, NULL}}};
+    struct iw_deferred d = {.run = note, .home = {{&others, NULL}}};
     (void)state;
     part();
-    iw_dirty_again(&d);
+    iw_deferred_again(&d);
     assert_non_null(atomic_load(&iw_shard_of(&others)->top));
-    assert_false(iw_dirty_run(&iw_shards[0]));
-    iw_dirty_wait(&d); /* that looks everywhere */
+    assert_false(iw_deferred_run(&iw_shards[0]));
+    iw_deferred_wait(&d); /* that looks everywhere */
     assert_null(atomic_load(&iw_shard_of(&others)->top));
 }
 
 /** Nobody polls any more: the engine does it. */
 static void nothing_is_left_behind(void **state)
 {
-    struct iw_dirty d[2] = {{.run = note, .home = {{&others, NULL}}},
+    struct iw_deferred d[2] = {{.run = note, .home = {{&others, NULL}}},
                             {.run = note, .home = {{&mine, NULL}}}};
     (void)state;
     part();
     unsigned before = atomic_load(&runs);
     for (int i = 0; i < 2; i++)
-        iw_dirty_push(&d[i]);
+        iw_deferred_push(&d[i]);
     while (atomic_load(&runs) < before + 2)
         sched_yield();
     for (int i = 0; i < 2; i++)
-        iw_dirty_wait(&d[i]);
+        iw_deferred_wait(&d[i]);
 }
 
 static struct iw_source source;

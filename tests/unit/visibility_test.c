@@ -31,7 +31,7 @@ bool iw_engine_run_linked(uint32_t but)
     assert_int_equal(but, left_alone);
     if (taken > 0) {
         taken--;
-        iw_order_busy();
+        iw_visibility_busy();
     }
     return passes++ < full;
 }
@@ -45,8 +45,8 @@ bool iw_source_wait_engine(uint32_t qp_num)
 static int setup(void **state)
 {
     (void)state;
-    iw_order_expose();
-    iw_order_connections(2);
+    iw_visibility_expose();
+    iw_visibility_connections(2);
     memset(&cq, 0, sizeof(cq));
     looks = passes = full = at_another = taken = 0;
     return 0;
@@ -55,7 +55,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    iw_order_connections(-2);
+    iw_visibility_connections(-2);
     return 0;
 }
 
@@ -70,7 +70,7 @@ static unsigned show(int opcode, uint32_t qp_num)
         wc.opcode = (enum ibv_wc_opcode)opcode;
     atomic_fetch_add(&cq.tail, 1);
     atomic_fetch_add(&cq.head, 1);
-    iw_order_show(&cq, &wc, 1);
+    iw_visibility_show(&cq, &wc, 1);
     return looks - before;
 }
 
@@ -101,9 +101,9 @@ static void what_tells_of_a_peer_waits(void **state)
 static void one_connection_has_an_order(void **state)
 {
     (void)state;
-    iw_order_connections(-1);
+    iw_visibility_connections(-1);
     assert_int_equal(show(IBV_WC_RECV, 7), 0);
-    iw_order_connections(1);
+    iw_visibility_connections(1);
     assert_int_equal(show(IBV_WC_RECV, 7), 1);
 }
 
@@ -122,7 +122,7 @@ static void a_look_is_good_for_what_was_there(void **state)
         if (i == 5) /* the last one came in later */
             atomic_store(&cq.tail, 6);
         atomic_store(&cq.head, i + 1);
-        iw_order_show(&cq, &wc, 1);
+        iw_visibility_show(&cq, &wc, 1);
         assert_int_equal(looks - before, rows[i].looks);
     }
 }
@@ -135,7 +135,7 @@ static void several_are_behind_a_look_at_all(void **state)
     (void)state;
     atomic_store(&cq.tail, 3);
     atomic_store(&cq.head, 3);
-    iw_order_show(&cq, wc, 3);
+    iw_visibility_show(&cq, wc, 3);
     assert_int_equal(looks, 1);
     assert_int_equal(left_alone, 0);
 }

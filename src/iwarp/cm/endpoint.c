@@ -220,7 +220,7 @@ static bool ready(struct iw_source *s, uint32_t events)
     struct iw_qp *qp = atomic_load(&cm->qp);
     if (qp) { /* who takes it waits for the source; but that may be we */
         atomic_fetch_add(&qp->pins, 1);
-        iw_source_move(s, &qp->tx.dirty.home);
+        iw_source_move(s, &qp->tx.deferred.home);
         bool moved = iw_qp_ready(qp, events);
         unpin(qp);
         return moved;

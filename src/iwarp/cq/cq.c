@@ -87,7 +87,7 @@ static int check(const struct ibv_context *ctx, int cqe, const struct ibv_comp_c
 
 struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
                            struct ibv_comp_channel *channel, int comp_vector,
-                           void (*fail_users)(struct iw_dirty *failing))
+                           void (*fail_users)(struct iw_deferred *failing))
 {
     int r = check(ctx, cqe, channel, comp_vector);
     if (r) {
@@ -151,7 +151,7 @@ int iw_cq_destroy(struct iw_cq *cq)
     if (users)
         return iw_refuse("ibv_destroy_cq", CQ_USED, users);
     struct iw_context *ctx = iw_context(cq->pub.context);
-    iw_dirty_wait(&cq->failing);
+    iw_deferred_wait(&cq->failing);
     iw_timer_cancel(&cq->mod.timer);
     iw_async_drop(ctx, &cq->pub);
     lock_get(&ctx->lock);
@@ -285,7 +285,7 @@ void iw_cq_fail_users(struct iw_cq *cq)
     int r = iw_engine_start();
     if (r)
         iw_log(IW_LOG_ERR, "no engine to end the users of an overrun CQ: %s", strerror(r));
-    iw_dirty_push(&cq->failing);
+    iw_deferred_push(&cq->failing);
 }
 
 static void tell_overrun(struct iw_cq *cq)

@@ -49,10 +49,10 @@ struct iw_cq {
     _Atomic uint64_t ordered;    /* of visibility.c, in two halves */
     enum iw_arm arm;
     /* Positions from head to tail; polling moves them along. */
-    uint32_t raised_at;      /* behind the completion that raised the last event */
-    uint32_t matched_at;     /* behind the newest solicited or failed completion */
-    atomic_bool overrun;     /* CQ_ERR was raised; nothing is added any more */
-    struct iw_dirty failing; /* then: makes those fail that use it */
+    uint32_t raised_at;         /* behind the completion that raised the last event */
+    uint32_t matched_at;        /* behind the newest solicited or failed completion */
+    atomic_bool overrun;        /* CQ_ERR was raised; nothing is added any more */
+    struct iw_deferred failing; /* then: makes those fail that use it */
     struct iw_moderation mod;
     struct list event_link;     /* in channel->events; under channel->lock */
     unsigned events_queued;     /* under channel->lock */
@@ -93,7 +93,7 @@ struct iw_cq_wakes {
  */
 struct iw_cq *iw_cq_create(struct ibv_context *ctx, int cqe, void *cq_context,
                            struct ibv_comp_channel *channel, int comp_vector,
-                           void (*fail_users)(struct iw_dirty *failing));
+                           void (*fail_users)(struct iw_deferred *failing));
 /**
  * Drops unread events, then waits until those read are acknowledged.
  * @return 0 or EBUSY

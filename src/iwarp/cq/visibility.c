@@ -17,18 +17,18 @@ static struct {
 
 static __thread bool busy; /* a connection was left alone, as another thread was at it */
 
-void iw_order_expose(void)
+void iw_visibility_expose(void)
 {
     if (!atomic_load_explicit(&order.exposed, memory_order_relaxed)) /* never taken back */
         atomic_store(&order.exposed, true);
 }
 
-void iw_order_connections(int n)
+void iw_visibility_connections(int n)
 {
     atomic_fetch_add(&order.connections, n);
 }
 
-void iw_order_busy(void)
+void iw_visibility_busy(void)
 {
     busy = true;
 }
@@ -70,7 +70,7 @@ static void look(uint32_t qp_num)
 #define ORDERED_BUT(value) ((uint32_t)((value) >> 32))
 #define ORDERED_TO(value)  ((uint32_t)(value))
 
-void iw_order_show(struct iw_cq *cq, const struct ibv_wc *wc, int n)
+void iw_visibility_show(struct iw_cq *cq, const struct ibv_wc *wc, int n)
 {
     /* What a peer did knowing of a key or connection came in behind the store here, by way of the
      * kernel; and the completions were taken under the lock of the CQ. */

@@ -20,18 +20,18 @@
 #include "cq/cq.h"
 
 /** From now on peers may write to memory of the process. */
-void iw_order_expose(void);
+void iw_visibility_expose(void);
 
 /** A connection came (@p n is 1) or went (-1). */
-void iw_order_connections(int n);
+void iw_visibility_connections(int n);
 
 /** The calling thread leaves a connection alone, as another thread is at it. */
-void iw_order_busy(void);
+void iw_visibility_busy(void);
 
 /**
  * Called with @p n completions taken from the queue, before the program sees them. No lock is held
  * that a pass takes.
  */
-void iw_order_show(struct iw_cq *cq, const struct ibv_wc *wc, int n);
+void iw_visibility_show(struct iw_cq *cq, const struct ibv_wc *wc, int n);
 
 #endif

@@ -8,75 +8,75 @@
 #include <sched.h>
 
 /** @return false if it is there already, or in the stack of another shard */
-static bool add(struct iw_shard *s, struct iw_dirty *d)
+static bool add(struct iw_shard *s, struct iw_deferred *d)
 {
-    if (atomic_load(&d->state) & IW_DIRTY_QUEUED ||
-        atomic_fetch_or(&d->state, IW_DIRTY_QUEUED) & IW_DIRTY_QUEUED)
+    if (atomic_load(&d->state) & IW_DEFERRED_QUEUED ||
+        atomic_fetch_or(&d->state, IW_DEFERRED_QUEUED) & IW_DEFERRED_QUEUED)
         return false;
-    struct iw_dirty *top = atomic_load_explicit(&s->top, memory_order_relaxed); /* a guess */
+    struct iw_deferred *top = atomic_load_explicit(&s->top, memory_order_relaxed); /* a guess */
     do
         d->next = top;
     while (!atomic_compare_exchange_weak(&s->top, &top, d));
     return true;
 }
 
-void iw_dirty_push(struct iw_dirty *d)
+void iw_deferred_push(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
     if (add(s, d))
-        iw_engine_look_soon(s);
+        iw_engine_check_soon(s);
 }
 
-void iw_dirty_again(struct iw_dirty *d)
+void iw_deferred_again(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
     if (add(s, d))
-        iw_engine_look(s);
+        iw_engine_check(s);
 }
 
-bool iw_dirty_run(struct iw_shard *s)
+bool iw_deferred_run(struct iw_shard *s)
 {
     if (!atomic_load(&s->top))
         return false;
     atomic_fetch_add(&s->runs, 1);
-    struct iw_dirty *d = NULL;
+    struct iw_deferred *d = NULL;
     if (!iw_engine_frozen())
         d = atomic_exchange_explicit(&s->top, NULL, memory_order_acquire);
     while (d) {
-        struct iw_dirty *next = d->next;
-        atomic_fetch_add(&d->state, IW_DIRTY_RUN - IW_DIRTY_QUEUED);
+        struct iw_deferred *next = d->next;
+        atomic_fetch_add(&d->state, IW_DEFERRED_RUN - IW_DEFERRED_QUEUED);
         d->run(d);
-        atomic_fetch_sub(&d->state, IW_DIRTY_RUN);
+        atomic_fetch_sub(&d->state, IW_DEFERRED_RUN);
         d = next;
     }
     atomic_fetch_sub(&s->runs, 1);
     return true;
 }
 
-bool iw_dirty_run_all(void)
+bool iw_deferred_run_all(void)
 {
     bool any = false;
     for (unsigned i = 0; i < iw_shard_count(); i++)
-        any |= iw_dirty_run(&iw_shards[i]);
+        any |= iw_deferred_run(&iw_shards[i]);
     return any;
 }
 
-void iw_dirty_wait(struct iw_dirty *d)
+void iw_deferred_wait(struct iw_deferred *d)
 {
     while (atomic_load(&d->state)) {
-        iw_dirty_run_all();
+        iw_deferred_run_all();
         sched_yield();
     }
 }
 
-void iw_dirty_wait_all(void)
+void iw_deferred_wait_all(void)
 {
     for (unsigned i = 0; i < iw_shard_count(); i++)
         while (atomic_load(&iw_shards[i].runs))
             sched_yield();
 }
 
-void iw_dirty_forget(void)
+void iw_deferred_forget(void)
 {
     for (unsigned i = 0; i < iw_shard_count(); i++) {
         atomic_store(&iw_shards[i].top, NULL);

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define WATCH_PASSES 4 /* between two looks make it needless to watch the sockets */
-#define WATCH_VISITS 4 /* of getters, too */
+#define WATCH_VISITS 4 /* of waiters, too */
 #define WAKES        8 /* of the thread at a time, at most */
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
@@ -80,7 +80,7 @@ static void take_kick(void)
     atomic_exchange(&iw_engine.kicked, false);
 }
 
-/** Judges whether getters come back so soon that the sockets stay off between them. */
+/** Judges whether waiters come back so soon that the sockets stay off between them. */
 static void look_at_visits_locked(struct iw_shard *s, uint64_t now)
 {
     struct iw_watch *w = &s->watch;
@@ -116,12 +116,12 @@ static void look(struct iw_shard *s, uint64_t now)
     iw_engine_watch_locked(s);
     lock_put(&iw_engine.lock);
     if (leased)
-        iw_adopted_look(s);
+        iw_adopted_check(s);
     else
         iw_adopted_leave(s);
     bool sending = sends && now - w->served < LEASE_NS;
     if (!leased || (passes == 0 && !sending))
-        iw_dirty_run(s);
+        iw_deferred_run(s);
     if (passes || !sending)
         w->served = now;
 }
@@ -143,7 +143,7 @@ static uint64_t watch(struct iw_shard *s, uint64_t now)
 static void watch_pollers(uint64_t *set)
 {
     uint64_t now = iw_now(), first = 0;
-    atomic_fetch_add_explicit(&iw_engine.turn, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&iw_engine.checks, 1, memory_order_relaxed);
     for (unsigned i = 0; i < iw_shard_count(); i++) {
         uint64_t at = watch(&iw_shards[i], now);
         if (at && (!first || at < first))
@@ -308,7 +308,7 @@ int iw_engine_start(void)
 void iw_engine_freeze(void)
 {
     atomic_store(&iw_engine.frozen, true);
-    iw_dirty_wait_all();
+    iw_deferred_wait_all();
     iw_sources_wait();
     iw_timers_wait();
 }
@@ -327,7 +327,7 @@ static void forget_parent_locked(void)
     iw_shards_forget();
     atomic_store(&iw_engine.kicked, false);
     atomic_store(&iw_engine.ended, 0);
-    iw_dirty_forget();
+    iw_deferred_forget();
     __atomic_store_n(&iw_engine.started, false, __ATOMIC_RELEASE);
 }
 

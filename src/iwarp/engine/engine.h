@@ -7,14 +7,14 @@
  * calls it. Passes are run by
  *
  *   pollers  (ibv_poll_cq on an empty CQ)        iw_engine_poll()
- *   getters  (ibv_get_cq_event, blocked)         iw_engine_wait()
+ *   waiters  (ibv_get_cq_event, blocked)         iw_engine_wait()
  *   the engine thread, when neither is there.
  *
- * A program that posts without a break receives for its QP itself, now and then (iw_rx_look).
+ * A program that posts without a break receives for its QP itself, now and then (iw_rx_check).
  *
  * The thread sleeps in an epoll set of its own, which holds those of the shards. Such an entry is
- * off while a getter leads the others there (waiter.h), so that a packet wakes one thread only; if
- * getters come back soon it stays off between them, and the thread looks each millisecond whether
+ * off while a waiter leads the others there (waiter.h), so that a packet wakes one thread only; if
+ * waiters come back soon it stays off between them, and the thread looks each millisecond whether
  * that is still so. While programs keep polling and posting in a shard they hold its lease: the
  * thread looks at what they do on a timer of 100 us, doubling to 1 ms, and switches the entry off
  * itself if they make passes enough. It judges each shard by its own pollers. Sockets, listeners
@@ -25,10 +25,10 @@
  * what came before it elsewhere, see cq/visibility.h. The source of a lasting ping-pong is adopted:
  * taken out of the epoll set until its poller is late, see presence.c.
  *
- * Posted work that was not transmitted at once is on the shard's dirty stack, a lock-free list that
- * any pass takes as a whole. Without a lease the thread takes it at once; under one, when pollers
- * have made no pass between two looks, which then are 100 us apart. The rest of a stretch that is
- * longer than a turn waits there, too, without hurry.
+ * Posted work that was not transmitted at once is on the shard's stack of deferred work, a
+ * lock-free list that any pass takes as a whole. Without a lease the thread takes it at once; under
+ * one, when pollers have made no pass between two looks, which then are 100 us apart. The rest of a
+ * stretch that is longer than a quantum waits there, too, without hurry.
  *
  * Two things carry correctness, and all else is tuning: deferred work is pushed before the lease of
  * its shard is read, and who ends a lease looks at the stack afterwards; and each source is in the
@@ -47,7 +47,7 @@
 #include <pthread.h>
 
 /**
- * Makes the epoll sets and the thread if they are not there: sources, timers and dirty work need
+ * Makes the epoll sets and the thread if they are not there: sources, timers and deferred work need
  * them.
  * @return 0 or a positive errno: EBADF if the program has closed them
  */
@@ -60,7 +60,7 @@ int iw_engine_start(void);
 bool iw_engine_leased(const struct iw_shard *s);
 
 /**
- * Holds all progress, for fork(): no source, timer or dirty work begins any more, and none runs
+ * Holds all progress, for fork(): no source, timer or deferred work begins any more, and none runs
  * when this returns. Nothing is lost. Call with no lock held, and one thread at a time.
  */
 void iw_engine_freeze(void);
@@ -84,7 +84,7 @@ extern struct iw_engine {
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     pthread_t thread;
     atomic_bool frozen;
-    atomic_uint turn; /* looks of the thread at pollers; free-running */
+    atomic_uint checks; /* looks of the thread at pollers; free-running */
 } iw_engine;
 
 /** Whether this is the engine's thread. */
@@ -101,7 +101,8 @@ void iw_engine_kick(void);
  */
 bool iw_engine_wake_at(uint64_t ns);
 
-/** Between iw_engine_freeze() and iw_engine_thaw(): neither source, timer nor dirty work begins. */
+/** Between iw_engine_freeze() and iw_engine_thaw(): neither source, timer nor deferred work begins.
+ */
 static inline bool iw_engine_frozen(void)
 {
     return atomic_load(&iw_engine.frozen);

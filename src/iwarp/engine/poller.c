@@ -121,10 +121,10 @@ void iw_engine_cool(struct iw_poller *p)
 void iw_engine_polled(struct iw_poller *p)
 {
     struct iw_shard *s = iw_shard_of(p);
-    uint32_t turn = get(&iw_engine.turn);
+    uint32_t checks = get(&iw_engine.checks);
     count(&s->polls);
-    if (get(&p->seen) != turn)
-        put(&p->seen, turn);
+    if (get(&p->seen) != checks)
+        put(&p->seen, checks);
     if (atomic_load_explicit(&s->leased, memory_order_relaxed)) /* or at one of the next */
         return;
     uint32_t run = get(&p->run) + 1;
@@ -142,14 +142,14 @@ void iw_engine_sent(struct iw_shard *s)
 
 bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
 {
-    uint32_t turn = get(&p->passes) + 1, idle = get(&p->idle);
+    uint32_t passes = get(&p->passes) + 1, idle = get(&p->idle);
     bool moved;
-    put(&p->passes, turn);
-    if (iw_dirty_run(s))
+    put(&p->passes, passes);
+    if (iw_deferred_run(s))
         iw_engine_sent(s);
     if (run_hot(p, &moved))
         return moved;
-    if (idle >= IDLE_PASSES && turn % IDLE_LOOKS)
+    if (idle >= IDLE_PASSES && passes % IDLE_LOOKS)
         return moved;
     struct iw_found f = iw_engine_run_ready(s, 0);
     find_hot(p, &f);
@@ -174,7 +174,7 @@ void iw_engine_pass(void)
 {
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
-    iw_dirty_run_all();
+    iw_deferred_run_all();
     for (unsigned i = 0; i < iw_shard_count(); i++)
         iw_engine_run_ready(&iw_shards[i], 0);
 }
@@ -190,7 +190,7 @@ void iw_engine_poll_within(int64_t ns)
     iw_engine_pass();
 }
 
-void iw_engine_look_soon(struct iw_shard *s)
+void iw_engine_check_soon(struct iw_shard *s)
 {
     set(&s->deferring);
     /* With the lease gone meanwhile the thread may sleep for ever. */
@@ -198,7 +198,7 @@ void iw_engine_look_soon(struct iw_shard *s)
         iw_engine_kick();
 }
 
-void iw_engine_look(const struct iw_shard *s)
+void iw_engine_check(const struct iw_shard *s)
 {
     if (!atomic_load(&s->leased))
         iw_engine_kick();
@@ -215,7 +215,7 @@ void iw_engine_arm(struct iw_poller *p)
     }
     put(&s->polls, 0);
     bool leased = atomic_load(&s->leased) && atomic_exchange(&s->leased, false);
-    iw_dirty_run(s); /* behind the lease, under which it may be left for later */
+    iw_deferred_run(s); /* behind the lease, under which it may be left for later */
     if (leased)
         iw_engine_kick();
     iw_adopted_leave(s);

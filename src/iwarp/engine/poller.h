@@ -15,7 +15,7 @@ struct iw_poller {
     _Atomic uint32_t passes; /* that empty polls made; free-running */
     _Atomic uint32_t idle;   /* passes since a source was ready, of those that looked at all */
     _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */
-    _Atomic uint32_t seen;   /* iw_engine.turn at the last poll */
+    _Atomic uint32_t seen;   /* iw_engine.checks at the last poll */
     /* Of shard.c: */
     _Atomic uint32_t shard; /* where it is, by number */
     _Atomic uint32_t alone; /* passes of one thread, since the CQ moved, was armed, or of another */
@@ -33,7 +33,7 @@ static inline struct iw_shard *iw_shard_of(const struct iw_poller *p)
 void iw_engine_polled(struct iw_poller *p);
 /** Counts one post or pass that saw to what there was to send. */
 void iw_engine_sent(struct iw_shard *s);
-/** Makes progress on behalf of a poller whose CQ is empty; first the dirty stack. */
+/** Makes progress on behalf of a poller whose CQ is empty; first the deferred work. */
 void iw_engine_poll(struct iw_poller *p);
 /** The same in shard @p s, wherever the poller is. */
 void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p);
@@ -66,13 +66,13 @@ struct iw_found {
 struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but);
 /** The same for the connections of all shards. @return whether there may be more */
 bool iw_engine_run_linked(uint32_t but);
-/** Does what is dirty and what is ready in a shard, or some of it. @return whether bytes moved,
+/** Does what is deferred and what is ready in a shard, or some of it. @return whether bytes moved,
  * mostly */
 bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p);
 /** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
-void iw_engine_look_soon(struct iw_shard *s);
+void iw_engine_check_soon(struct iw_shard *s);
 /** The same within 1 ms. */
-void iw_engine_look(const struct iw_shard *s);
+void iw_engine_check(const struct iw_shard *s);
 /** The poller looks at all sources of its shard the next time. */
 void iw_engine_cool(struct iw_poller *p);
 

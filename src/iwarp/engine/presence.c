@@ -81,7 +81,7 @@ void iw_adopted_leave(const struct iw_shard *s)
         put_back();
 }
 
-void iw_adopted_look(const struct iw_shard *s)
+void iw_adopted_check(const struct iw_shard *s)
 {
     if (atomic_load(&adopted.key) && atomic_load(&adopted.in) == s &&
         !atomic_exchange(&adopted.run, false))

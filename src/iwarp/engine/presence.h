@@ -18,7 +18,7 @@ void iw_adopted_put_back(const struct iw_poller *by);
 /** Puts back what was adopted in shard @p s. */
 void iw_adopted_leave(const struct iw_shard *s);
 /** The same, unless it was run since the last call. */
-void iw_adopted_look(const struct iw_shard *s);
+void iw_adopted_check(const struct iw_shard *s);
 /** Runs it, unless it is that of QP @p but. */
 void iw_adopted_run(uint32_t but);
 /** It is taken out of the table. */

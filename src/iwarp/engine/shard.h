@@ -21,7 +21,7 @@
 
 #define IW_SHARDS 64
 
-struct iw_dirty;
+struct iw_deferred;
 struct iw_poller;
 
 /** What the engine's thread knows of a shard's pollers; only it looks there. Times are of iw_now().
@@ -32,7 +32,7 @@ struct iw_watch {
     uint64_t called; /* the last look that found a poll or a post */
     uint64_t served; /* the last look that found a pass, or served the deferred work itself */
     bool visited;    /* the shard's, which only the thread changes */
-    uint64_t visits; /* when the getters are counted, while they leave the sockets off */
+    uint64_t visits; /* when the waiters are counted, while they leave the sockets off */
 };
 
 /** Counts one connection; that of the QP alone if it is the whole sum, for fewer than 65,536 of
@@ -46,7 +46,7 @@ extern struct iw_shard {
     bool watched;            /* it is switched on in the thread's wait set; under iw_engine.lock */
     bool relieved;           /* pollers run the sockets often enough; under iw_engine.lock */
     struct iw_poller *_Atomic leader; /* of the waiters, see waiter.h; NULL: none; under the lock */
-    unsigned visits; /* of getters that have left since the last look; under the lock */
+    unsigned visits; /* of waiters that have left since the last look; under the lock */
     bool visited;    /* so often that the sockets stay off until the next look; as well */
     _Atomic(const void *) owner; /* the thread that polls, NULL: none */
     struct iw_watch watch;
@@ -56,9 +56,9 @@ extern struct iw_shard {
     atomic_uint passes;             /* of them on an empty CQ, saturated */
     atomic_uint sends;              /* by posts and passes since the last look, saturated */
     atomic_bool leased;
-    atomic_bool deferring; /* dirty work was left to pollers since the last look */
+    atomic_bool deferring; /* deferred work was left to pollers since the last look */
     atomic_bool near;      /* the next look is at most 100 us away */
-    _Alignas(64) struct iw_dirty *_Atomic top; /* the stack of deferred work */
+    _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
     atomic_uint runs;                          /* threads that are at it */
 } iw_shards[IW_SHARDS];
 

@@ -149,7 +149,7 @@ void iw_copier_tell(struct iw_copier *c)
         atomic_store(&c->asked, false);
     lock_get(&waiting.lock);
     while ((l = list_pop(&waiting.periods)))
-        iw_dirty_push(container_of(l, struct iw_grace, link)->then);
+        iw_deferred_push(container_of(l, struct iw_grace, link)->then);
     lock_put(&waiting.lock);
     if (c == &reserve.copier)
         pthread_mutex_unlock(&reserve.turn);
@@ -198,7 +198,7 @@ bool iw_grace_over(struct iw_grace *g)
     return !g->at;
 }
 
-bool iw_grace_ask(struct iw_grace *g, struct iw_dirty *then)
+bool iw_grace_ask(struct iw_grace *g, struct iw_deferred *then)
 {
     while (!iw_grace_over(g)) {
         struct iw_copier *c = g->at;

@@ -28,7 +28,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct iw_dirty;
+struct iw_deferred;
 struct iw_pd;
 
 /** What a thread tells of its sections. Never freed; one that ended leaves it to another. */
@@ -115,7 +115,7 @@ struct iw_grace {
     struct iw_copier *at; /* those before it have moved on; NULL: all */
     unsigned long busy;   /* its count, if it was in a section when it was looked at; else 0 */
     struct list link;     /* those that will be told */
-    struct iw_dirty *then;
+    struct iw_deferred *then;
 };
 
 /** Before the first use. */
@@ -128,7 +128,7 @@ bool iw_grace_over(struct iw_grace *g);
  * The same; and if it is not over, @p then is pushed when it may be, once. Not in a section; begin,
  * over, ask and drop of one period are serialised by its owner.
  */
-bool iw_grace_ask(struct iw_grace *g, struct iw_dirty *then);
+bool iw_grace_ask(struct iw_grace *g, struct iw_deferred *then);
 /** Nobody wants to be told any more. Afterwards @p then is not pushed. Harmless if nobody did. */
 void iw_grace_drop(struct iw_grace *g);
 

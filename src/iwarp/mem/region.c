@@ -244,7 +244,7 @@ static void init(struct iw_region *r)
     atomic_init(&r->windows, 0);
     atomic_init(&r->changes, 0);
     if (r->grant.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND))
-        iw_order_expose();
+        iw_visibility_expose();
 }
 
 int iw_region_publish(struct iw_region *r)

@@ -2,12 +2,12 @@
 /*
  * fork() and exit().
  *
- * Before fork() the engine is frozen: no source, timer or dirty work runs anywhere, so no step of a
- * connection is half done and no descriptor is between two hands. Then the forking thread takes
- * every lock of the library, module by module in the order of locks (the table in atfork.c), and
- * has them in parent and child; threads of the program that are inside a verb finish what they do
- * under a lock first. So the child finds every object whole and no lock taken. It goes on with what
- * was opened; see iw_engine_fork(), iw_eventfd_fork(), iw_qp_fork(), iw_cm_fork() and
+ * Before fork() the engine is frozen: no source, timer or deferred work runs anywhere, so no step
+ * of a connection is half done and no descriptor is between two hands. Then the forking thread
+ * takes every lock of the library, module by module in the order of locks (the table in atfork.c),
+ * and has them in parent and child; threads of the program that are inside a verb finish what they
+ * do under a lock first. So the child finds every object whole and no lock taken. It goes on with
+ * what was opened; see iw_engine_fork(), iw_eventfd_fork(), iw_qp_fork(), iw_cm_fork() and
  * iw_cm_disown() for what it does not share with its parent. Its engine starts when something needs
  * it.
  *

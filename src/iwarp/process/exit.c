@@ -9,7 +9,7 @@
 #define WAIT_NS 500000000u /* twice: who takes nothing in the second half is stuck */
 #define LOOK_NS 1000000
 
-static void close_all(struct iw_dirty *d)
+static void close_all(struct iw_deferred *d)
 {
     (void)d;
     iw_cm_disconnect_all();
@@ -29,10 +29,10 @@ static bool wait_delivered(void)
 
 static void __attribute__((destructor)) at_exit(void)
 {
-    static struct iw_dirty closing = {.run = close_all};
+    static struct iw_deferred closing = {.run = close_all};
     if (iw_cm_all_delivered())
         return;
-    iw_dirty_push(&closing);
+    iw_deferred_push(&closing);
     for (int i = 0; i < 2 && !wait_delivered(); i++)
         iw_cm_reset_stuck();
 }

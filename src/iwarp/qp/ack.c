@@ -42,8 +42,8 @@ bool iw_acks_advance(struct iw_qp *qp)
     if (!a->begun)
         communicate(qp);
     a->begun = true;
-    uint64_t offset = iw_held_any(&qp->rx) ? iw_held_offset(&qp->rx) : qp->rx.half.offset;
-    a->work = iw_held_any(&qp->rx);
+    uint64_t offset = iw_early_any(&qp->rx) ? iw_early_offset(&qp->rx) : qp->rx.half.offset;
+    a->work = iw_early_any(&qp->rx);
     bool moved = offset != placed(a);
     atomic_store_explicit(&a->placed, offset, memory_order_release);
     return moved;

@@ -130,7 +130,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->tx.rtr = l->rtr;
         qp->end.close = IWC_CLOSE_OPEN;
         qp->tx.linked = qp->was_linked = true;
-        iw_order_connections(1);
+        iw_visibility_connections(1);
         if (!qp->by_number)
             iw_qp_set_state_locked(qp, IBV_QPS_RTS);
         else if (qp->attr.max_rd_atomic < qp->tx.ord.limit && qp->tx.state == IBV_QPS_RTS)
@@ -194,7 +194,7 @@ void iw_qp_expired(struct iw_qp *qp, unsigned awaits)
 {
     struct iw_wakes w;
     iw_qp_enter_rx(qp, &w);
-    uint32_t unused = (uint32_t)qp->rx.held_bytes + qp->rx.staged + qp->rx.stall.bytes;
+    uint32_t unused = (uint32_t)qp->rx.early_bytes + qp->rx.staged + qp->rx.stall.bytes;
     bool anew = atomic_load(&qp->rx.awaits) != awaits;
     bool fin = qp->fin_known && qp->rx.paused && !anew && !atomic_load(&qp->end.over);
     if (fin) {
@@ -291,7 +291,7 @@ void iw_qp_unlink(struct iw_qp *qp)
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     iw_qp_strand_locked(qp, &w);
     if (qp->stream)
-        iw_order_connections(-1);
+        iw_visibility_connections(-1);
     qp->stream = NULL;
     qp->tx.source = NULL;
     qp->cm = NULL;

@@ -12,7 +12,7 @@ static void fail(struct iw_qp *qp)
     iw_qp_leave(qp, &w);
 }
 
-void iw_qps_fail(struct iw_dirty *failing)
+void iw_qps_fail(struct iw_deferred *failing)
 {
     struct iw_cq *cq = container_of(failing, struct iw_cq, failing);
     unsigned bucket = 0;

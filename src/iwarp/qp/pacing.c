@@ -3,7 +3,7 @@
 
 enum iw_pace iw_pace_post(const struct iw_pace_facts *f)
 {
-    bool waits = !iw_pace_is_awaited(f) && f->polled && f->unsent < f->turn;
+    bool waits = !iw_pace_is_awaited(f) && f->polled && f->unsent < f->quantum;
     return waits ? IW_PACE_DEFER : IW_PACE_SEND;
 }
 
@@ -11,7 +11,7 @@ enum iw_pace iw_pace_post(const struct iw_pace_facts *f)
 static bool streams(const struct iw_pace_facts *f)
 {
     return f->polled && !f->busy && !f->heard && f->quiet >= IW_PACE_STREAM_MIN &&
-           f->turn == IW_PACE_TURN_MAX;
+           f->quantum == IW_PACE_QUANTUM_MAX;
 }
 
 struct iw_paced iw_pace_pass(const struct iw_pace_facts *f, uint64_t now)
@@ -27,7 +27,7 @@ struct iw_paced iw_pace_pass(const struct iw_pace_facts *f, uint64_t now)
     return p;
 }
 
-uint64_t iw_pace_turn(uint64_t alone)
+uint64_t iw_pace_quantum(uint64_t alone)
 {
-    return alone < IW_PACE_TURN_MAX ? IW_PACE_TURN_MIN : IW_PACE_TURN_MAX;
+    return alone < IW_PACE_QUANTUM_MAX ? IW_PACE_QUANTUM_MIN : IW_PACE_QUANTUM_MAX;
 }

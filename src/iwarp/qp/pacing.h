@@ -24,13 +24,14 @@
 
 /* ---- thresholds ---- */
 
-#define IW_PACE_WR_WEIGHT  256          /* bytes that a work request counts for beside its own */
-#define IW_PACE_TURN_MIN   (256 * 1024) /* bytes at a stretch: the short message of another QP... */
-#define IW_PACE_TURN_MAX   IWC_BATCH_LIMIT /* ...does not wait for one like this */
-#define IW_PACE_STREAM_MIN (256 * 1024)    /* bytes sent without a word of the peer are a stream */
-#define IW_PACE_CORK_MAX   (64 * 1024)     /* bytes corked are enough to be sent */
-#define IW_PACE_CORK_MIN   (4 * 1024)      /* fewer at the time limit end the stream */
-#define IW_PACE_CORK_NS    250000          /* how long a corked message waits for more */
+#define IW_PACE_WR_WEIGHT 256 /* bytes that a work request counts for beside its own */
+#define IW_PACE_QUANTUM_MIN                                                                        \
+    (256 * 1024) /* bytes at a stretch: the short message of another QP... */
+#define IW_PACE_QUANTUM_MAX IWC_BATCH_LIMIT /* ...does not wait for one like this */
+#define IW_PACE_STREAM_MIN  (256 * 1024)    /* bytes sent without a word of the peer are a stream */
+#define IW_PACE_CORK_MAX    (64 * 1024)     /* bytes corked are enough to be sent */
+#define IW_PACE_CORK_MIN    (4 * 1024)      /* fewer at the time limit end the stream */
+#define IW_PACE_CORK_NS     250000          /* how long a corked message waits for more */
 
 /* ---- the decision ---- */
 
@@ -40,7 +41,7 @@ struct iw_pace_facts {
     bool passed;           /* a poll found nothing since something was posted or sent last */
     bool busy;             /* something else has to go first, or nothing may: of a pass only */
     uint64_t unsent;       /* weight of what was posted since the last transmission */
-    uint64_t turn;         /* iw_pace_turn() */
+    uint64_t quantum;      /* iw_pace_quantum() */
     uint64_t quiet;        /* bytes sent since the peer was heard, or the stream ended */
     uint32_t posted;       /* work requests that are not complete */
     uint32_t uncut;        /* of them, those that are in no batch yet */
@@ -77,6 +78,6 @@ enum iw_pace iw_pace_post(const struct iw_pace_facts *f);
 struct iw_paced iw_pace_pass(const struct iw_pace_facts *f, uint64_t now);
 
 /** How much a QP sends at a stretch that has sent so many bytes while no other QP moved any. */
-uint64_t iw_pace_turn(uint64_t alone);
+uint64_t iw_pace_quantum(uint64_t alone);
 
 #endif

@@ -218,8 +218,8 @@ static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
     qp->rq = a->srq ? &iw_srq(a->srq)->rq : &qp->own_rq;
     qp->accessor.pd = qp->pd;
     qp->accessor.recv_pd = a->srq ? iw_srq(a->srq)->pd->root : qp->pd;
-    qp->tx.dirty.run = iw_sq_run_dirty;
-    qp->tx.dirty.home = (struct iw_home){
+    qp->tx.deferred.run = iw_sq_run_deferred;
+    qp->tx.deferred.home = (struct iw_home){
         {qp->send_cq ? &qp->send_cq->poller : NULL, qp->recv_cq ? &qp->recv_cq->poller : NULL}};
     iw_grace_init(&qp->tx.grace);
     lock_init(&qp->build_lock, LOCK_PROGRAM);
@@ -245,7 +245,7 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
 static void forget_threads(struct iw_qp *qp)
 {
     atomic_store(&qp->pins, 0);
-    atomic_store(&qp->tx.dirty.state, 0);
+    atomic_store(&qp->tx.deferred.state, 0);
     if (!qp->was_linked)
         qp->cm = NULL;
 }
@@ -308,7 +308,7 @@ void iw_qp_stop(struct iw_qp *qp)
     while (atomic_load(&qp->pins))
         sched_yield();
     iw_grace_drop(&qp->tx.grace);
-    iw_dirty_wait(&qp->tx.dirty);
+    iw_deferred_wait(&qp->tx.deferred);
     iw_rx_fini(qp);
     if (qp->by_number)
         iw_qp_purge(qp);

@@ -212,7 +212,7 @@ struct iw_cork {
 };
 
 /** When a poster was last asked to look at what came in. */
-struct iw_looked {
+struct iw_checked {
     uint64_t pos;    /* sent_pos */
     uint32_t passes; /* of the CQs */
 };
@@ -237,8 +237,8 @@ enum iw_qp_news {
 struct iw_counter;
 struct iw_counters;
 
-/** A segment of an early message, kept until a receive is posted (design: late receives). */
-struct iw_held;
+/** A segment of an early message, kept until a receive is posted ; see rx_early.h. */
+struct iw_early;
 
 /** What a connection took in while no receives were posted; see rx_stall.h. */
 struct iw_stall {
@@ -260,26 +260,26 @@ struct iw_qp_tx {
     struct iw_orq_entry *orq; /* allocated with the link */
     struct iw_irq_entry *irq;
     uint32_t irq_cut; /* oldest response not wholly cut */
-    bool irq_turn;    /* the next message is a response: neither side starves */
+    bool irq_next;    /* the next message is a response: neither side starves */
     struct iwc_tx half;
     struct iwc_batch *batch; /* only while something is unsent */
     uint64_t mss_check;      /* look at the segment size again when cut_pos gets there */
     uint64_t alone_from; /* sent_pos since which no other QP has moved bytes; see tx_quantum.h */
     struct iw_cork cork;
-    struct iw_looked looked;
-    uint64_t unflushed;    /* weight of what was posted since the last transmission */
-    uint32_t passes;       /* of the CQs, when something was posted or transmitted last */
-    bool blocked;          /* TCP is full */
-    bool watched;          /* the CM looks whether TCP gets answers */
-    uint8_t retries;       /* left to pollers while it is; 0: EPOLLOUT is asked for */
-    bool rx_paused;        /* the socket is not read: only its end is of interest */
-    bool rx_takes_in;      /* paused, and yet it is read */
-    bool rx_ended;         /* the peer's FIN is read, and done with */
-    bool hold;             /* responder before the first FPDU: nothing may be sent */
-    uint8_t rtr;           /* MPA_RTR_* to send before anything else */
-    uint16_t sent_beyond;  /* bit 1 << opcode for each beyond RFC 5040 that was sent */
-    struct iw_grace grace; /* of the local work request at sq.cut, if that is done */
-    struct iw_dirty dirty; /* posted and not transmitted; needs no lock */
+    struct iw_checked checked;
+    uint64_t unflushed;          /* weight of what was posted since the last transmission */
+    uint32_t passes;             /* of the CQs, when something was posted or transmitted last */
+    bool blocked;                /* TCP is full */
+    bool watched;                /* the CM looks whether TCP gets answers */
+    uint8_t retries;             /* left to pollers while it is; 0: EPOLLOUT is asked for */
+    bool rx_paused;              /* the socket is not read: only its end is of interest */
+    bool rx_takes_in;            /* paused, and yet it is read */
+    bool rx_ended;               /* the peer's FIN is read, and done with */
+    bool hold;                   /* responder before the first FPDU: nothing may be sent */
+    uint8_t rtr;                 /* MPA_RTR_* to send before anything else */
+    uint16_t sent_beyond;        /* bit 1 << opcode for each beyond RFC 5040 that was sent */
+    struct iw_grace grace;       /* of the local work request at sq.cut, if that is done */
+    struct iw_deferred deferred; /* posted and not transmitted; needs no lock */
     enum ibv_qp_state state;
     bool linked; /* a stream is attached and not released yet */
     struct iw_source *source;
@@ -309,11 +309,11 @@ struct iw_qp_rx {
     uint32_t staged;     /* bytes in it not used yet */
     uint32_t staged_at;  /* offset of the first */
     struct iw_recv recv; /* the Send in progress */
-    struct iw_held *held_head, *held_tail;
-    size_t held_bytes;        /* with what keeps them */
-    uint32_t held, held_data; /* messages, and their bytes */
-    uint64_t held_since;      /* iw_now() when the first of them began to wait */
-    bool unmet_timed;         /* iw_qp_unmet() is going to be called */
+    struct iw_early *early_head, *early_tail;
+    size_t early_bytes;         /* with what keeps them */
+    uint32_t early, early_data; /* messages, and their bytes */
+    uint64_t early_since;       /* iw_now() when the first of them began to wait */
+    bool unmet_timed;           /* iw_qp_unmet() is going to be called */
     bool unmet_told;
     struct iw_stall stall;
     uint32_t writing;      /* bytes so far of the Write that comes in */

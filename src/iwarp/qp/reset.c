@@ -23,7 +23,7 @@ void iw_qp_forget_locked(struct iw_qp *qp)
     assert_held(&qp->tx.lock);
     iw_grace_drop(&qp->tx.grace);
     sq->head = sq->cut = sq->tail;
-    iw_held_drop(qp);
+    iw_early_drop(qp);
     atomic_store(&qp->rx.starved, false);
     if (qp->rx.recv.taken)
         iw_slots_release(qp->rq->slots, 1);
@@ -51,13 +51,13 @@ static void renew_sending_locked(struct iw_qp_tx *tx)
     tx->irq = NULL;
     tx->ord = tx->ird = (struct iw_depth){0};
     tx->irq_cut = 0;
-    tx->irq_turn = false;
+    tx->irq_next = false;
     tx->sq.drain = 0;
     tx->sq.tell_drained = false;
     tx->half = (struct iwc_tx){0};
     tx->mss_check = tx->alone_from = 0;
     tx->cork = (struct iw_cork){0};
-    tx->looked = (struct iw_looked){0};
+    tx->checked = (struct iw_checked){0};
     tx->unflushed = 0;
     tx->blocked = tx->hold = tx->watched = false;
     tx->rx_paused = tx->rx_takes_in = tx->rx_ended = false;
@@ -125,7 +125,7 @@ void iw_qp_purge(struct iw_qp *qp)
 void iw_qp_reset_end(struct iw_qp *qp)
 {
     iw_qp_leave_owner(qp);
-    iw_dirty_wait(&qp->tx.dirty);
+    iw_deferred_wait(&qp->tx.deferred);
     iw_mw_leave(&qp->accessor);
     lock_get(&qp->rx.lock);
     lock_get(&qp->tx.lock);

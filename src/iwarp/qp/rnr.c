@@ -35,7 +35,7 @@ static void give_up(struct iw_qp *qp, struct iw_wakes *w)
     struct terminate t;
     assert_held(&qp->rx.lock);
     iw_acks_failed(qp);
-    terminate_from_error(&t, IW_ERR_UNTAGGED_NO_BUFFER, iw_held_first(&qp->rx), 0);
+    terminate_from_error(&t, IW_ERR_UNTAGGED_NO_BUFFER, iw_early_first(&qp->rx), 0);
     lock_get(&qp->tx.lock);
     if (qp->tx.linked && !qp->end.error && qp->end.close == IWC_CLOSE_OPEN) {
         qp->end.term_len = (uint8_t)terminate_encode(qp->end.term, &t);
@@ -45,7 +45,7 @@ static void give_up(struct iw_qp *qp, struct iw_wakes *w)
     }
     lock_put(&qp->tx.lock);
     atomic_store(&qp->rx.starved, false);
-    iw_held_drop(qp);
+    iw_early_drop(qp);
 }
 
 uint64_t iw_qp_not_ready(struct iw_qp *qp)
@@ -54,8 +54,8 @@ uint64_t iw_qp_not_ready(struct iw_qp *qp)
     uint64_t us = 0;
     iw_qp_enter_rx(qp, &w);
     uint64_t most = patience_locked(qp);
-    if (iw_held_any(&qp->rx) && !atomic_load(&qp->end.over) && most != UINT64_MAX) {
-        uint64_t waited = (iw_now() - qp->rx.held_since) / 1000;
+    if (iw_early_any(&qp->rx) && !atomic_load(&qp->end.over) && most != UINT64_MAX) {
+        uint64_t waited = (iw_now() - qp->rx.early_since) / 1000;
         if (waited >= most)
             give_up(qp, &w);
         else

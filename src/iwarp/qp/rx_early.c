@@ -16,8 +16,8 @@
 #define UNMET_NS         (IW_UNMET_MS / 2 * 1000000ull)
 #define BOUND_REQUESTING (16u * 1024 * 1024) /* while requests of our own are outstanding */
 
-struct iw_held {
-    struct iw_held *next;
+struct iw_early {
+    struct iw_early *next;
     size_t size;
     uint64_t offset;    /* of its FPDU in the stream */
     uint32_t written;   /* of an Immediate */
@@ -25,19 +25,19 @@ struct iw_held {
     uint8_t bytes[];
 };
 
-uint64_t iw_held_offset(const struct iw_qp_rx *rx)
+uint64_t iw_early_offset(const struct iw_qp_rx *rx)
 {
-    return rx->held_head->offset;
+    return rx->early_head->offset;
 }
 
-const struct ddp_seg *iw_held_first(const struct iw_qp_rx *rx)
+const struct ddp_seg *iw_early_first(const struct iw_qp_rx *rx)
 {
-    return &rx->held_head->seg;
+    return &rx->early_head->seg;
 }
 
-bool iw_held_any(const struct iw_qp_rx *rx)
+bool iw_early_any(const struct iw_qp_rx *rx)
 {
-    return rx->held_head != NULL;
+    return rx->early_head != NULL;
 }
 
 static bool within_bound(struct iw_qp *qp, size_t more)
@@ -45,14 +45,14 @@ static bool within_bound(struct iw_qp *qp, size_t more)
     lock_get(&qp->tx.lock);
     bool requesting = qp->tx.ord.head != qp->tx.ord.tail;
     lock_put(&qp->tx.lock);
-    return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->rx.held_bytes, more);
+    return range_fits(requesting ? BOUND_REQUESTING : BOUND, qp->rx.early_bytes, more);
 }
 
 /** What "anywarp stat" shows. */
-static void tell_held(struct iw_qp *qp)
+static void tell_early(struct iw_qp *qp)
 {
-    iw_stats_set(&qp->stats->rq.held, qp->rx.held);
-    iw_stats_set(&qp->stats->rq.held_bytes, qp->rx.held_data);
+    iw_stats_set(&qp->stats->rq.held, qp->rx.early);
+    iw_stats_set(&qp->stats->rq.held_bytes, qp->rx.early_data);
 }
 
 /** The first that is held waits from now on: for who reads the log, and a peer's patience. */
@@ -62,7 +62,7 @@ static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
     bool patient = !qp->by_number || qp->acks.peer_rnr_retry == IW_RNR_FOR_EVER;
     if (told && patient)
         return;
-    qp->rx.held_since = iw_now();
+    qp->rx.early_since = iw_now();
     if (!patient)
         iw_qp_note_news(qp, IW_QP_NEWS_NOT_READY, w);
     if (told)
@@ -75,10 +75,10 @@ static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
 /** A copy of the segment, as the last one. @return whether bound and memory allow it */
 static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
 {
-    size_t size = sizeof(struct iw_held) + seg->hdr_len + seg->len;
+    size_t size = sizeof(struct iw_early) + seg->hdr_len + seg->len;
     assert_held(&qp->rx.lock);
     atomic_store(&qp->rx.starved, true);
-    struct iw_held *h = within_bound(qp, size) ? calloc(1, size) : NULL;
+    struct iw_early *h = within_bound(qp, size) ? calloc(1, size) : NULL;
     if (!h)
         return false;
     h->size = size;
@@ -89,26 +89,26 @@ static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
     h->seg.payload = h->bytes + seg->hdr_len;
     if (seg->len)
         memcpy(h->bytes + seg->hdr_len, seg->payload, seg->len);
-    if (qp->rx.held_tail) {
-        qp->rx.held_tail->next = h;
+    if (qp->rx.early_tail) {
+        qp->rx.early_tail->next = h;
     } else {
-        qp->rx.held_head = h;
+        qp->rx.early_head = h;
         note_unmet(qp, &qp->rx.wakes);
     }
-    qp->rx.held_tail = h;
-    qp->rx.held_bytes += size;
-    qp->rx.held += seg->last;
-    qp->rx.held_data += seg->len;
-    tell_held(qp);
+    qp->rx.early_tail = h;
+    qp->rx.early_bytes += size;
+    qp->rx.early += seg->last;
+    qp->rx.early_data += seg->len;
+    tell_early(qp);
     return true;
 }
 
-int iw_held_add(struct iw_qp *qp, uint32_t written)
+int iw_early_add(struct iw_qp *qp, uint32_t written)
 {
-    return add(qp, qp->rx.half.seg, written) ? iw_held_replay(qp) : IWC_HOLD;
+    return add(qp, qp->rx.half.seg, written) ? iw_early_replay(qp) : IWC_HOLD;
 }
 
-static int offer_immediate(struct iw_qp *qp, const struct iw_held *h)
+static int offer_immediate(struct iw_qp *qp, const struct iw_early *h)
 {
     struct iw_immediate imm = {.solicited = rdmap_ops[h->seg.opcode].solicited,
                                .written = h->written};
@@ -116,7 +116,7 @@ static int offer_immediate(struct iw_qp *qp, const struct iw_held *h)
     return iw_recv_immediate(qp, &imm);
 }
 
-static int offer(struct iw_qp *qp, const struct iw_held *h)
+static int offer(struct iw_qp *qp, const struct iw_early *h)
 {
     struct rdmap_read_request read;
     struct rdmap_atomic_request atomic;
@@ -145,33 +145,33 @@ static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg)
 static void pop(struct iw_qp *qp)
 {
     struct iw_qp_rx *rx = &qp->rx;
-    struct iw_held *h = rx->held_head;
-    rx->held_head = h->next;
+    struct iw_early *h = rx->early_head;
+    rx->early_head = h->next;
     if (!h->next)
-        rx->held_tail = NULL;
-    rx->held_bytes -= h->size;
-    rx->held -= h->seg.last;
-    rx->held_data -= h->seg.len;
-    tell_held(qp);
+        rx->early_tail = NULL;
+    rx->early_bytes -= h->size;
+    rx->early -= h->seg.last;
+    rx->early_data -= h->seg.len;
+    tell_early(qp);
     free(h);
 }
 
-int iw_held_replay(struct iw_qp *qp)
+int iw_early_replay(struct iw_qp *qp)
 {
     assert_held(&qp->rx.lock);
-    while (qp->rx.held_head) {
-        int r = offer(qp, qp->rx.held_head);
+    while (qp->rx.early_head) {
+        int r = offer(qp, qp->rx.early_head);
         if (r == IWC_HOLD && iw_rq_wait(qp))
             continue;
         if (r == IWC_HOLD)
             return IW_OK;
         if (r) {
             iw_acks_failed(qp);
-            fail(qp, r, &qp->rx.held_head->seg);
+            fail(qp, r, &qp->rx.early_head->seg);
         }
         pop(qp);
         if (qp->by_number)
-            qp->rx.held_since = iw_now();
+            qp->rx.early_since = iw_now();
         if (r)
             return r;
     }
@@ -180,9 +180,9 @@ int iw_held_replay(struct iw_qp *qp)
     return IW_OK;
 }
 
-void iw_held_drop(struct iw_qp *qp)
+void iw_early_drop(struct iw_qp *qp)
 {
-    while (qp->rx.held_head)
+    while (qp->rx.early_head)
         pop(qp);
     iw_stall_drop(&qp->rx);
     iw_rq_leave(qp);
@@ -193,13 +193,13 @@ void iw_qp_unmet(struct iw_qp *qp)
     struct iw_wakes w;
     iw_qp_enter_rx(qp, &w);
     qp->rx.unmet_timed = false;
-    bool held = iw_held_any(&qp->rx);
-    bool long_held = held && iw_now() - qp->rx.held_since >= UNMET_NS; /* not others, before */
-    qp->rx.unmet_told |= long_held;
-    if (held && !long_held)
+    bool early = iw_early_any(&qp->rx);
+    bool long_early = early && iw_now() - qp->rx.early_since >= UNMET_NS; /* not others, before */
+    qp->rx.unmet_told |= long_early;
+    if (early && !long_early)
         note_unmet(qp, &w);
     iw_qp_leave_rx(qp, &w);
-    if (long_held)
+    if (long_early)
         iw_cm_unmet("%s: no receive is posted, and a Send of the peer waits for one, QP 0x%06x",
                     qp->rq->srq ? "ibv_post_srq_recv" : "ibv_post_recv", qp->pub.qp_num);
 }

@@ -12,11 +12,11 @@
 #include "qp/rx_place.h"
 
 /** Where in the stream the first that is held begins. */
-uint64_t iw_held_offset(const struct iw_qp_rx *rx);
-const struct ddp_seg *iw_held_first(const struct iw_qp_rx *rx);
+uint64_t iw_early_offset(const struct iw_qp_rx *rx);
+const struct ddp_seg *iw_early_first(const struct iw_qp_rx *rx);
 
 /** Whether something is held, so that later messages must queue behind it. */
-bool iw_held_any(const struct iw_qp_rx *rx);
+bool iw_early_any(const struct iw_qp_rx *rx);
 
 /**
  * Holds the segment that reception is at, then offers what is held again, as a receive may have
@@ -24,16 +24,16 @@ bool iw_held_any(const struct iw_qp_rx *rx);
  * @param written  of an Immediate: bytes of the Write right before it
  * @return IW_OK, the error of a held message, or IWC_HOLD at the bound
  */
-int iw_held_add(struct iw_qp *qp, uint32_t written);
+int iw_early_add(struct iw_qp *qp, uint32_t written);
 
 /**
  * Offers what is held again.
  * @return IW_OK, or the error of one; then the QP has failed, and its Terminate quotes that one
  */
-int iw_held_replay(struct iw_qp *qp);
+int iw_early_replay(struct iw_qp *qp);
 /** Something was held a second ago: says so, if it still is. For the CM, at IW_QP_NEWS_UNMET. */
 void iw_qp_unmet(struct iw_qp *qp);
 /** Forgets what is held, with what was taken in behind it, and waits for no receive any more. */
-void iw_held_drop(struct iw_qp *qp);
+void iw_early_drop(struct iw_qp *qp);
 
 #endif

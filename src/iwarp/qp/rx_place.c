@@ -130,7 +130,7 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct ibv_wc wc = {
         .opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = qp->end.error};
-    iw_held_drop(qp);
+    iw_early_drop(qp);
     atomic_store(&qp->rx.starved, false);
     if (qp->rx.recv.taken) {
         struct ibv_wc own = wc;

@@ -89,8 +89,8 @@ static int on_send(void *up, const struct ddp_seg *seg)
     struct iw_qp *qp = up;
     qp->rx.written = 0;
     qp->acks.work |= seg->last;
-    int r = iw_held_any(&qp->rx) ? IWC_HOLD : iw_recv_place(qp, seg);
-    return r == IWC_HOLD ? iw_held_add(qp, 0) : r;
+    int r = iw_early_any(&qp->rx) ? IWC_HOLD : iw_recv_place(qp, seg);
+    return r == IWC_HOLD ? iw_early_add(qp, 0) : r;
 }
 
 static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solicited)
@@ -99,9 +99,9 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
     struct iw_immediate imm = {.solicited = solicited, .written = qp->rx.written};
     memcpy(&imm.data, data, sizeof(imm.data));
     qp->acks.work = true;
-    int r = iw_held_any(&qp->rx) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
+    int r = iw_early_any(&qp->rx) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
     if (r == IWC_HOLD)
-        r = iw_held_add(qp, imm.written);
+        r = iw_early_add(qp, imm.written);
     if (r != IWC_HOLD)
         qp->rx.written = 0;
     return r;
@@ -110,13 +110,13 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
 static int on_read_request(void *up, const struct rdmap_read_request *r)
 {
     struct iw_qp *qp = up;
-    return iw_held_any(&qp->rx) ? iw_held_add(qp, 0) : iw_answer_read(qp, r);
+    return iw_early_any(&qp->rx) ? iw_early_add(qp, 0) : iw_answer_read(qp, r);
 }
 
 static int on_atomic_request(void *up, const struct rdmap_atomic_request *r)
 {
     struct iw_qp *qp = up;
-    return iw_held_any(&qp->rx) ? iw_held_add(qp, 0) : iw_answer_atomic(qp, r);
+    return iw_early_any(&qp->rx) ? iw_early_add(qp, 0) : iw_answer_atomic(qp, r);
 }
 
 static void on_terminate(void *up, const struct terminate *t)
@@ -255,7 +255,7 @@ static bool use(struct iw_qp *qp)
 /** Whether nothing that is held waits for a receive any more. */
 static bool replayed(struct iw_qp *qp)
 {
-    return iw_held_replay(qp) == IW_OK && !iw_held_any(&qp->rx);
+    return iw_early_replay(qp) == IW_OK && !iw_early_any(&qp->rx);
 }
 
 static void consume(struct iw_qp *qp)
@@ -305,7 +305,7 @@ static void stream_ended(struct iw_qp *qp, ssize_t n)
 {
     if (n < 0) {
         lost(qp, (int)n);
-    } else if (iw_held_any(&qp->rx)) {
+    } else if (iw_early_any(&qp->rx)) {
         qp->rx.fin_seen = true;
         pause_reading(qp, true);
         await_receives(qp);
@@ -390,7 +390,7 @@ static bool receive(struct iw_qp *qp, uint32_t events)
             qp->rx.stall.since = 0;
         qp->rx.staged += (uint32_t)n;
         iw_sent_note(&qp->sent);
-        iw_turn_note(&qp->tx);
+        iw_quantum_note(&qp->tx);
         hear(qp);
     } else if (n <= 0 && n != -EAGAIN) {
         stream_ended(qp, n);
@@ -424,7 +424,7 @@ void iw_rx_resume(struct iw_qp *qp)
         go_on(qp);
     if (qp->rx.paused)
         iw_stall_paused(qp); /* there may be room to take in more */
-    else if (qp->rx.fin_seen && !atomic_load(&qp->end.over) && !iw_held_any(&qp->rx))
+    else if (qp->rx.fin_seen && !atomic_load(&qp->end.over) && !iw_early_any(&qp->rx))
         stream_ended(qp, 0);
     staging_release(&qp->rx);
 }
@@ -432,7 +432,7 @@ void iw_rx_resume(struct iw_qp *qp)
 void iw_rx_abandon(struct iw_qp *qp)
 {
     assert_held(&qp->rx.lock);
-    iw_held_drop(qp);
+    iw_early_drop(qp);
     qp->rx.staged = qp->rx.staged_at = 0;
     /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. */
     if (!qp->rx.fin_seen && staging_take(&qp->rx))
@@ -445,7 +445,7 @@ void iw_rx_abandon(struct iw_qp *qp)
 static void acknowledge(struct iw_qp *qp)
 {
     if (iw_qp_is_polled(qp))
-        iw_dirty_push(&qp->tx.dirty);
+        iw_deferred_push(&qp->tx.deferred);
     else
         qp->rx.work = true;
 }
@@ -467,7 +467,7 @@ void iw_rx_leave(struct iw_qp *qp)
     iw_qp_leave_rx(qp, &w);
 }
 
-void iw_rx_look(struct iw_qp *qp)
+void iw_rx_check(struct iw_qp *qp)
 {
     uint64_t end = iw_now() + READER_NS;
     while (!lock_try(&qp->rx.lock))
@@ -480,7 +480,7 @@ void iw_rx_look(struct iw_qp *qp)
 
 void iw_rx_fini(struct iw_qp *qp)
 {
-    iw_held_drop(qp);
+    iw_early_drop(qp);
     qp->rx.staged = 0;
     staging_release(&qp->rx);
 }
@@ -505,7 +505,7 @@ bool iw_qp_ready(struct iw_qp *qp, uint32_t events)
     if (events == EPOLLOUT)
         return moved;
     if (!lock_try(&qp->rx.lock)) {
-        iw_order_busy();
+        iw_visibility_busy();
         sched_yield(); /* whoever has it may wait for this very processor */
         return moved;
     }

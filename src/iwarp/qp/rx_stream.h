@@ -23,7 +23,7 @@ void iw_rx_leave(struct iw_qp *qp);
  * Receives for a poster, who makes no passes while each of its polls finds completions. With none
  * of the QP's locks held but build_lock.
  */
-void iw_rx_look(struct iw_qp *qp);
+void iw_rx_check(struct iw_qp *qp);
 
 /** Takes in what stands in the socket of a connection that stalls. rx.lock is held. */
 void iw_rx_take_in(struct iw_qp *qp);

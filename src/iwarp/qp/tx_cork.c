@@ -24,7 +24,7 @@ static struct iw_pace_facts facts_locked(struct iw_qp *qp, bool polled, uint64_t
         .heard = atomic_load_explicit(&qp->hints.heard, memory_order_relaxed),
         .busy = !tx->linked || qp->end.error || tx->hold || tx->rtr || tx->blocked ||
                 tx->irq_cut != tx->ird.tail,
-        .turn = iw_turn_bytes_locked(tx),
+        .quantum = iw_quantum_bytes_locked(tx),
         .quiet = tx->half.sent_pos - tx->cork.quiet_from,
         .posted = tx->sq.tail - tx->sq.head,
         .uncut = tx->sq.tail - tx->sq.cut,
@@ -37,7 +37,7 @@ static struct iw_pace_facts facts_locked(struct iw_qp *qp, bool polled, uint64_t
 static bool cork_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     assert_held(&qp->tx.lock);
-    if (!iw_qp_batch_locked(&qp->tx, IW_PACE_TURN_MAX))
+    if (!iw_qp_batch_locked(&qp->tx, IW_PACE_QUANTUM_MAX))
         return false;
     iw_copy_begin(qp->pd);
     bool all = iw_qp_cut_small_locked(qp, IW_PACE_CORK_MAX);

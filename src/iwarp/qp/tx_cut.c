@@ -340,11 +340,11 @@ enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
         if (!wr && !response)
             return IW_OK;
         bool begun = wr && iw_sq_at(&qp->tx.sq, qp->tx.sq.cut)->begun;
-        bool answer = response && !begun && (qp->tx.irq_turn || !wr || iw_answer_begun(&qp->tx));
+        bool answer = response && !begun && (qp->tx.irq_next || !wr || iw_answer_begun(&qp->tx));
         enum iw_err err = answer ? iw_answer_cut_locked(qp, &whole) : cut_wr_locked(qp, &whole);
         if (err)
             return err;
-        qp->tx.irq_turn = !answer;
+        qp->tx.irq_next = !answer;
     }
     return IW_OK;
 }

@@ -226,14 +226,14 @@ static uint32_t passes(const struct iw_qp *qp)
 
 bool iw_qp_is_polled(const struct iw_qp *qp)
 {
-    return iw_engine_leased(iw_home_shard(&qp->tx.dirty.home)) &&
+    return iw_engine_leased(iw_home_shard(&qp->tx.deferred.home)) &&
            !(qp->send_cq && iw_cq_is_armed(qp->send_cq)) &&
            !(qp->recv_cq && iw_cq_is_armed(qp->recv_cq));
 }
 
-void iw_sq_run_dirty(struct iw_dirty *d)
+void iw_sq_run_deferred(struct iw_deferred *d)
 {
-    struct iw_qp *qp = container_of(d, struct iw_qp, tx.dirty);
+    struct iw_qp *qp = container_of(d, struct iw_qp, tx.deferred);
     struct iw_wakes w;
     uint64_t now = iw_now();
     iw_qp_enter(qp, &w);
@@ -243,7 +243,7 @@ void iw_sq_run_dirty(struct iw_dirty *d)
     qp->tx.passes = passes(qp);
     bool failed = iw_qp_unlock(qp);
     if (corked)
-        iw_dirty_again(d);
+        iw_deferred_again(d);
     iw_qp_finish(qp, &w, failed);
 }
 
@@ -266,7 +266,7 @@ static bool may_wait_locked(struct iw_qp *qp)
         return false;
     f.polled = iw_qp_is_polled(qp);
     f.unsent = qp->tx.unflushed;
-    f.turn = iw_turn_bytes_locked(&qp->tx);
+    f.quantum = iw_quantum_bytes_locked(&qp->tx);
     return iw_pace_post(&f) == IW_PACE_DEFER;
 }
 
@@ -274,17 +274,17 @@ static bool may_wait_locked(struct iw_qp *qp)
  * Whether the poster is to look at what came in, as no poll did and nothing came in since it was
  * asked last. The QP is pinned then: its completions are out, and it may be destroyed.
  */
-static bool look_due_locked(struct iw_qp *qp)
+static bool check_due_locked(struct iw_qp *qp)
 {
     assert_held(&qp->tx.lock);
-    if (!qp->tx.linked || qp->tx.half.sent_pos - qp->tx.looked.pos < LOOK_BYTES)
+    if (!qp->tx.linked || qp->tx.half.sent_pos - qp->tx.checked.pos < LOOK_BYTES)
         return false;
-    uint32_t before = qp->tx.looked.passes;
+    uint32_t before = qp->tx.checked.passes;
     bool heard = atomic_load_explicit(&qp->hints.looked_heard, memory_order_relaxed);
-    qp->tx.looked.pos = qp->tx.half.sent_pos;
-    qp->tx.looked.passes = passes(qp);
+    qp->tx.checked.pos = qp->tx.half.sent_pos;
+    qp->tx.checked.passes = passes(qp);
     atomic_store_explicit(&qp->hints.looked_heard, false, memory_order_relaxed);
-    bool due = qp->tx.looked.passes == before && !heard;
+    bool due = qp->tx.checked.passes == before && !heard;
     if (due)
         atomic_fetch_add(&qp->pins, 1);
     return due;
@@ -333,17 +333,17 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         later = true;
     else
         iw_qp_transmit_locked(qp, &w);
-    bool stream = qp->tx.cork.on, look = look_due_locked(qp), failed = iw_qp_unlock(qp);
+    bool stream = qp->tx.cork.on, look = check_due_locked(qp), failed = iw_qp_unlock(qp);
 
     if (!later)
-        iw_engine_sent(iw_home_shard(&qp->tx.dirty.home));
+        iw_engine_sent(iw_home_shard(&qp->tx.deferred.home));
     else if (stream)
-        iw_dirty_again(&qp->tx.dirty);
+        iw_deferred_again(&qp->tx.deferred);
     else
-        iw_dirty_push(&qp->tx.dirty);
+        iw_deferred_push(&qp->tx.deferred);
     iw_qp_finish(qp, &w, failed);
     if (look) {
-        iw_rx_look(qp);
+        iw_rx_check(qp);
         atomic_fetch_sub(&qp->pins, 1);
     }
     return r;

@@ -13,8 +13,8 @@ void iw_sq_fini(struct iw_sq *sq);
 /** The completion opcode of a work request. */
 enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e);
 
-/** Transmits what waited for a poll, or corks it: run() of qp->tx.dirty. */
-void iw_sq_run_dirty(struct iw_dirty *d);
+/** Transmits what waited for a poll, or corks it: run() of qp->tx.deferred. */
+void iw_sq_run_deferred(struct iw_deferred *d);
 
 /**
  * Completes, in posting order, what is done (RFC 5040 rule 15: also behind outstanding reads); with

@@ -78,10 +78,10 @@ static void leave_to_pollers_locked(struct iw_qp_tx *tx, bool moved)
         tx->retries = RETRIES;
     else if (tx->retries)
         tx->retries--;
-    if (!iw_engine_leased(iw_home_shard(&tx->dirty.home)))
+    if (!iw_engine_leased(iw_home_shard(&tx->deferred.home)))
         tx->retries = 0;
     if (tx->retries)
-        iw_dirty_again(&tx->dirty);
+        iw_deferred_again(&tx->deferred);
 }
 
 /** How a batch fared. */
@@ -114,7 +114,7 @@ static enum fate next_locked(struct iw_qp *qp, uint64_t bytes)
     /* there were local operations at most */
     if (!iw_qp_waits_for_copies_locked(qp))
         return DONE;
-    return iw_grace_ask(&tx->grace, &tx->dirty) ? MORE : WAITS;
+    return iw_grace_ask(&tx->grace, &tx->deferred) ? MORE : WAITS;
 }
 
 /**
@@ -161,22 +161,22 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
     if (!tx->linked || tx->hold)
         return;
     uint64_t before = tx->half.sent_pos;
-    size_t turn = iw_turn_bytes_locked(tx);
+    size_t quantum = iw_quantum_bytes_locked(tx);
     enum fate fate;
     int r;
     do {
-        if (!iw_qp_batch_locked(tx, turn)) {
-            iw_dirty_push(&tx->dirty);
+        if (!iw_qp_batch_locked(tx, quantum)) {
+            iw_deferred_push(&tx->deferred);
             return;
         }
         fate = send_batch_locked(qp, &r, w);
         if (fate == BROKEN)
             return;
-    } while (fate == MORE && tx->half.sent_pos - before < turn);
+    } while (fate == MORE && tx->half.sent_pos - before < quantum);
     bool moved = tx->half.sent_pos != before;
     tx->unflushed = 0;
     if (fate == MORE)
-        iw_dirty_again(&tx->dirty);
+        iw_deferred_again(&tx->deferred);
     if (tx->blocked)
         leave_to_pollers_locked(tx, moved);
     else

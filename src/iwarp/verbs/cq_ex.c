@@ -37,7 +37,7 @@ static int advance(struct iw_cq *cq)
     }
     if (!got)
         return over ? EIO : ENOENT;
-    iw_order_show(cq, &cq->current.wc, 1);
+    iw_visibility_show(cq, &cq->current.wc, 1);
     cq->pub_ex.status = cq->current.wc.status;
     cq->pub_ex.wr_id = cq->current.wc.wr_id;
     return 0;

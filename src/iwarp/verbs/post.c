@@ -51,7 +51,7 @@ int op_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
         got = iw_cq_take(cq, n, wc);
     }
     if (got > 0)
-        iw_order_show(cq, wc, got);
+        iw_visibility_show(cq, wc, got);
     return got;
 }
 
