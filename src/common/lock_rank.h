@@ -21,7 +21,6 @@ enum lock_rank {
      * build_lock, the extended view's work requests; a CQ's poll_lock.
      */
     LOCK_PROGRAM,
-    LOCK_FORKING,  /* two threads may fork at the same time */
     LOCK_IN_ORDER, /* cm/listen.c: connections are told of in the order in which they came */
     LOCK_DIALS,    /* the ports that QPs are dialled by, and who is found there */
     LOCK_DIAL,     /* the connection by number of one QP */

@@ -4,6 +4,7 @@
  * neither is disturbed whatever other threads are at.
  */
 #include "child.h"
+#include "logfile.h"
 #include "pair.h"
 
 #include <arpa/inet.h>
@@ -302,7 +303,9 @@ static void a_connection_is_dead_in_the_child(void **state)
     (void)state;
     pair_open(&p, &(struct pair_conf){0});
     side_recv(&p.b, 77, 0, 100);
+    log_clear();
     expect_good_end(child_of(use_and_renew, &p));
+    assert_true(log_has("anywarp: QP *: TCP connection lost: behind fork() it is the parent's; *"));
     /* It lives here: not a byte and not a FIN came from the child. */
     memcpy(p.a.buf, "still there", 11);
     assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, 1, 0, 11, 0, 0), 0);
@@ -565,5 +568,5 @@ int main(void)
     return 77; /* it starts no thread in a child of a process with threads */
 #endif
     alarm(LIMIT_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, log_setup, log_teardown);
 }

@@ -3,6 +3,7 @@
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
+#include "qp/explain.h"
 #include "qp/link.h"
 #include "qp/qp.h"
 
@@ -163,7 +164,11 @@ void iw_cm_break_off(struct iw_cm *cm)
 
 static void lose(struct iw_cm *cm, struct iw_qp *qp)
 {
-    (void)cm;
+    if (cm->fd < 0) {
+        lock_get(&qp->tx.lock);
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "behind fork() it is the parent's");
+        lock_put(&qp->tx.lock);
+    }
     iw_qp_lose(qp, -ECONNABORTED);
 }
 

@@ -23,8 +23,9 @@
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
-/* Two threads may fork at the same time. */
-static struct lock forking = LOCK(LOCK_FORKING);
+/* Two threads may fork at the same time. It has no rank: the program may hold locks of its own, and
+ * where both libraries are one, those of librdmacm are taken behind it. */
+static pthread_mutex_t forking = PTHREAD_MUTEX_INITIALIZER;
 
 static void nothing(enum fork_step step)
 {
@@ -49,7 +50,7 @@ static void (*const steps[])(enum fork_step) = {
 
 static void before(void)
 {
-    lock_get(&forking);
+    pthread_mutex_lock(&forking);
     iw_engine_freeze();
     for (size_t i = 0; i < STEPS; i++)
         steps[i](FORK_PREPARE);
@@ -62,7 +63,7 @@ static void after(enum fork_step step)
     iw_engine_thaw();
     if (step == FORK_CHILD)
         iw_cm_disown();
-    lock_put(&forking);
+    pthread_mutex_unlock(&forking);
 }
 
 static void in_parent(void)
