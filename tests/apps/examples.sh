@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The programs of examples/ that are installed as programs: what they print, where, their exit
-# statuses; all manual pages.
+# statuses.
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
@@ -175,13 +175,5 @@ fails 'client, no device' 'No such device' "$client" 127.0.0.1 1 2
 fails 'server, no device' 'No such device' "$server"
 fails 'check, no device' 'No such device' "$check" 127.0.0.1
 unset IBV_CONFIG_DIR
-
-# Manual pages without a complaint.
-if command -v man >/dev/null; then
-    for page in "$SRCDIR"/man/*.[0-9]*; do
-        complaints=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
-        [ -z "$complaints" ] || failed "${page##*/}: $complaints"
-    done
-fi
 
 finish

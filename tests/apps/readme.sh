@@ -43,9 +43,9 @@ elsewhere()
         done < <(grep '^==>' "$block")
         file=quickstart
         ;;
-    'make -C build install '*) file=tests/apps/installed.sh ;; # runs this block, in a prefix
-    'make -C build bench') file=tests/bench/smoke.sh ;;        # a short run; this takes minutes
-    'tar -xf anywarp-'*) file=tests/bundle/releases ;;         # plays it, where there is a bundle
+    'make -C build install '* | 'autoreconf '*) file=tests/pkg/installed.sh ;; # runs these blocks
+    'make -C build bench') file=tests/bench/smoke.sh ;; # a short run; this takes minutes
+    'tar -xf anywarp-'*) file=tests/bundle/releases ;;  # plays it, where there is a bundle
     *) return 1 ;;
     esac
     [ -e "$SRCDIR/$file" ] || failed "there is no $file"

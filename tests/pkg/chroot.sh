@@ -7,8 +7,8 @@
 # usage: tests/pkg/chroot.sh BUILD-TREE [RELEASE [FOLDER]]
 
 SRCDIR=$(readlink -f "$(dirname "$0")/../..")
-# shellcheck source=tests/apps/lib.sh
-. "$SRCDIR/tests/apps/lib.sh"
+# shellcheck source=tests/pkg/lib.sh
+. "$SRCDIR/tests/pkg/lib.sh"
 # shellcheck source=tests/distro/lib.sh
 . "$SRCDIR/tests/distro/lib.sh"
 [ $# -ge 1 ] || die "usage: tests/pkg/chroot.sh BUILD-TREE [RELEASE [FOLDER]]"
@@ -20,19 +20,6 @@ keep=${3:+$(readlink -f "$3")}
 [ "$release" != "$here" ] || need dpkg-buildpackage lintian
 need_releases "$release"
 system=$dir/root
-chmod 755 "$dir"
-unset MAKEFLAGS MFLAGS LD_LIBRARY_PATH
-
-# quietly COMMAND...: what it prints is shown if it fails, and then nothing else can be tried.
-quietly()
-{
-    local begin=$SECONDS
-    "$@" >"$dir/log" 2>&1 </dev/null || {
-        failed "$*" log
-        exit 1
-    }
-    step "$((SECONDS - begin)) s: $*"
-}
 
 # inside COMMAND...: by nobody in the new system, in a network that is loopback only.
 # shellcheck disable=SC2016
