@@ -4,9 +4,9 @@
  * rejects or destroys what they asked for. Nothing is left of them.
  */
 #include "api/cm_kit.h"
+#include "entries.h"
 #include "witness.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -26,17 +26,6 @@ static const uint8_t request[] = "MPA ID Req Frame\x10\x02\x00\x08\x80\x01\x80\x
 #define REQUEST_LEN (sizeof(request) - 1)
 
 static struct cm_sides sides;
-
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
 
 static int call(size_t bytes)
 {

@@ -4,8 +4,8 @@
  * is rejected and a peer that does not hang up. The oldest have to go.
  */
 #include "api/cm_kit.h"
+#include "entries.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -28,17 +28,6 @@
 #define TIME_MS  5000 /* that each has */
 #define EARLY_MS 500
 #define LATE_MS  2500
-
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
 
 static int call(const struct cm_sides *s)
 {

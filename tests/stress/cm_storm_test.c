@@ -3,7 +3,8 @@
  * Random calls on 32 ids by four threads while a fifth takes the events: whatever comes of a call,
  * nothing crashes, hangs, or is left over. The seed is printed; ANYWARP_TEST_SEED sets another.
  */
-#include <dirent.h>
+#include "entries.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -220,17 +221,6 @@ static void *taker(void *arg)
 
 /* ---- */
 
-static int entries(const char *path)
-{
-    int n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
-
 static void open_storm(void)
 {
     storm.addr =
@@ -258,9 +248,9 @@ static void close_storm(void)
 /** Sockets close on their own when they have drained. */
 static void expect_descriptors(int n)
 {
-    for (int ms = 0; entries("/proc/self/fd") > n && ms < WAIT_MS; ms += 10)
+    for (int ms = 0; descriptors() > n && ms < WAIT_MS; ms += 10)
         usleep(10000);
-    assert_int_equal(entries("/proc/self/fd"), n);
+    assert_int_equal(descriptors(), n);
 }
 
 static void a_storm_of_calls(void **state)
@@ -272,7 +262,7 @@ static void a_storm_of_calls(void **state)
     print_message("seed %u\n", seed);
     open_storm(); /* what stays open from first use on */
     close_storm();
-    int fds = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    int fds = descriptors(), threads = entries("/proc/self/task");
     open_storm();
     pthread_create(&events, NULL, taker, NULL);
     for (unsigned i = 0; i < THREADS; i++)

@@ -3,8 +3,9 @@
  * Thousands of connections between two processes, one after another and all at once: nothing of
  * them is left over in either, and an idle one costs little.
  */
+#include "entries.h"
+
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <malloc.h>
 #include <net/if.h>
 #include <rdma/rdma_cma.h>
@@ -47,18 +48,6 @@ struct holdings {
     size_t heap, resident; /* bytes */
 };
 
-static int entries(const char *path)
-{
-    int n = -3; /* ".", ".." and the folder itself */
-    DIR *d = opendir(path);
-    if (!d)
-        return -1;
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
-
 static struct holdings holdings(void)
 {
     unsigned long pages = 0, resident = 0;
@@ -69,8 +58,8 @@ static struct holdings holdings(void)
     if (f)
         fclose(f);
     return (struct holdings){
-        .fds = entries("/proc/self/fd"),
-        .threads = entries("/proc/self/task") + 1,
+        .fds = descriptors() - 3, /* the two dots, and the look */
+        .threads = entries("/proc/self/task") - 2,
         .heap = mallinfo2().uordblks,
         .resident = resident * (size_t)sysconf(_SC_PAGESIZE),
     };
