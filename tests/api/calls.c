@@ -9,7 +9,7 @@
 
 atomic_uint calls_sends, calls_epoll_changes;
 __thread unsigned calls_sends_here;
-int (*calls_before)(long number, const long args[6]);
+int (*_Atomic calls_before)(long number, const long args[6]);
 
 static void count(long number)
 {
@@ -52,7 +52,8 @@ __attribute__((visibility("default"))) long syscall(long number, ...)
         a[i] = va_arg(ap, long);
     va_end(ap);
     count(number);
-    int refused = calls_before ? calls_before(number, a) : 0;
+    int (*before)(long, const long *) = atomic_load(&calls_before);
+    int refused = before ? before(number, a) : 0;
     long r = refused ? -refused : kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if ((unsigned long)r <= IS_NOT_OK)
         return r;

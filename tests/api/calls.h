@@ -12,7 +12,7 @@ extern atomic_uint calls_sends; /* sendmsg() and sendto() */
 extern atomic_uint calls_epoll_changes;
 extern __thread unsigned calls_sends_here; /* of this thread */
 
-/** Set before the first of them: called before each. @return 0, or the errno that it fails with */
-extern int (*calls_before)(long number, const long args[6]);
+/** Called before each. @return 0, or the errno that it fails with */
+extern int (*_Atomic calls_before)(long number, const long args[6]);
 
 #endif

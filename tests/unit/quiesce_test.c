@@ -35,7 +35,9 @@ static void *work(void *arg)
 {
     struct worker *w = arg;
     for (;;) {
-        int step = atomic_load(&w->step);
+        int step;
+        while ((step = atomic_load(&w->step)) == REST)
+            sched_yield();
         if (step == BEGIN || step == BEGIN_OTHER)
             iw_copy_begin(&pds[step == BEGIN_OTHER]);
         if (step == END)
@@ -44,8 +46,6 @@ static void *work(void *arg)
         atomic_store(&w->step, REST);
         if (step == LEAVE)
             return NULL;
-        while (atomic_load(&w->step) == REST)
-            sched_yield();
     }
 }
 

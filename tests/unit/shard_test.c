@@ -25,9 +25,22 @@
 /** A thread of the program, which does what it is told, one thing at a time. */
 struct worker {
     pthread_t thread;
-    struct iw_poller *_Atomic poll; /* to be polled once, then NULL */
+    struct iw_poller *_Atomic poll; /* to be polled, then NULL */
+    unsigned times;                 /* or until it has moved */
     atomic_bool ends;
 };
+
+/** Polls that bring nothing, in this thread. @return those until the poller moved, or @p max */
+static unsigned poll_here(struct iw_poller *p, unsigned max)
+{
+    struct iw_shard *at = iw_shard_of(p);
+    unsigned n = 0;
+    for (; n < max && iw_shard_of(p) == at; n++) {
+        iw_engine_polled(p);
+        iw_engine_poll(p);
+    }
+    return n;
+}
 
 static void *work(void *arg)
 {
@@ -38,8 +51,7 @@ static void *work(void *arg)
             sched_yield();
             continue;
         }
-        iw_engine_polled(p);
-        iw_engine_poll(p);
+        poll_here(p, w->times);
         atomic_store(&w->poll, NULL);
     }
     return NULL;
@@ -58,24 +70,18 @@ static void end(struct worker *w)
     assert_int_equal(pthread_join(w->thread, NULL), 0);
 }
 
-/** Has the thread poll once. */
-static void poll_by(struct worker *w, struct iw_poller *p)
+/** Has the thread poll until the poller moves, so many times at most. */
+static void poll_many_by(struct worker *w, struct iw_poller *p, unsigned times)
 {
+    w->times = times;
     atomic_store(&w->poll, p);
     while (atomic_load(&w->poll))
         sched_yield();
 }
 
-/** Polls that bring nothing, in this thread. @return those until the poller moved, or @p max */
-static unsigned poll_here(struct iw_poller *p, unsigned max)
+static void poll_by(struct worker *w, struct iw_poller *p)
 {
-    struct iw_shard *at = iw_shard_of(p);
-    unsigned n = 0;
-    for (; n < max && iw_shard_of(p) == at; n++) {
-        iw_engine_polled(p);
-        iw_engine_poll(p);
-    }
-    return n;
+    poll_many_by(w, p, 1);
 }
 
 static struct worker other;
@@ -113,8 +119,7 @@ static void another_gets_its_own(void **state)
     poll_here(&others, 1);
     poll_by(&other, &others); /* the first shard is this thread's */
     assert_ptr_equal(iw_shard_of(&others), &iw_shards[0]);
-    for (int i = 0; i < PASSES; i++)
-        poll_by(&other, &others);
+    poll_many_by(&other, &others, PASSES);
     assert_ptr_not_equal(iw_shard_of(&others), &iw_shards[0]);
     poll_here(&mine, PASSES);
     assert_ptr_equal(iw_shard_of(&mine), &iw_shards[0]);
@@ -147,13 +152,11 @@ static void what_goes_to_and_fro_does_so_more_seldom(void **state)
     unsigned first, last = 0;
     (void)state;
     poll_here(&mine, 1);
-    for (int i = 0; i < MANY && iw_shard_of(&others) == &iw_shards[0]; i++)
-        poll_by(&other, &others);
+    poll_many_by(&other, &others, MANY);
     first = poll_here(&others, MANY);
     assert_in_range(first, 2, MANY - 1);
     for (int i = 0; i < OFTEN; i++) {
-        for (int k = 0; k < MANY && iw_shard_of(&others) == &iw_shards[0]; k++)
-            poll_by(&other, &others);
+        poll_many_by(&other, &others, MANY);
         last = poll_here(&others, MANY);
         assert_in_range(last, first, MANY - 1);
     }
@@ -167,8 +170,7 @@ static void an_end_leaves_its_shard(void **state)
     poll_here(&mine, 1);
     for (int i = 0; i < CROWD; i++) {
         others = (struct iw_poller){0};
-        for (int k = 0; k < PASSES; k++)
-            poll_by(&other, &others);
+        poll_many_by(&other, &others, PASSES);
         assert_ptr_equal(iw_shard_of(&others), &iw_shards[1]);
         end(&other);
         assert_null(atomic_load(&iw_shards[1].owner));
@@ -188,8 +190,7 @@ static void there_are_not_too_many(void **state)
     poll_here(&mine, 1);
     for (int i = 0; i < CROWD; i++) {
         begin(&crowd[i]);
-        for (int k = 0; k < PASSES; k++)
-            poll_by(&crowd[i], &polled[i]);
+        poll_many_by(&crowd[i], &polled[i], PASSES);
         assert_in_range(iw_shard_of(&polled[i]) - iw_shards, 0, iw_shard_count() - 1);
     }
     assert_in_range(iw_shard_count(), 2, IW_SHARDS);
@@ -204,8 +205,8 @@ static void there_are_not_too_many(void **state)
 static void part(void)
 {
     poll_here(&mine, 1);
-    for (int i = 0; i < PASSES; i++)
-        poll_by(&other, &others);
+    poll_many_by(&other, &others, PASSES);
+    poll_many_by(&other, &others, PASSES); /* there it has a lease, too */
     assert_ptr_not_equal(iw_shard_of(&others), iw_shard_of(&mine));
 }
 
@@ -253,7 +254,7 @@ static void deferred_work_is_there(void **state)
 static void nothing_is_left_behind(void **state)
 {
     struct iw_deferred d[2] = {{.run = note, .home = {{&others, NULL}}},
-                            {.run = note, .home = {{&mine, NULL}}}};
+                               {.run = note, .home = {{&mine, NULL}}}};
     (void)state;
     part();
     unsigned before = atomic_load(&runs);

@@ -45,10 +45,10 @@ static int teardown(void **state)
 static void by_time(void **state)
 {
     (void)state;
-    iw_timer_set_us(&timers[0], 2000, note);
-    iw_timer_set_us(&timers[1], 1000, note);
+    iw_timer_set_us(&timers[0], 60000, note);
+    iw_timer_set_us(&timers[1], 30000, note);
     iw_timer_set_us(&timers[2], 0, note);
-    uint64_t all_due = iw_now() + 2000000;
+    uint64_t all_due = iw_now() + 60000000;
     while (iw_now() < all_due)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     iw_timers_run();

@@ -23,15 +23,19 @@ static bool add(struct iw_shard *s, struct iw_deferred *d)
 void iw_deferred_push(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
+    iw_hand_over_begin(s);
     if (add(s, d))
         iw_engine_check_soon(s);
+    iw_hand_over_end(s);
 }
 
 void iw_deferred_again(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
+    iw_hand_over_begin(s);
     if (add(s, d))
         iw_engine_check(s);
+    iw_hand_over_end(s);
 }
 
 bool iw_deferred_run(struct iw_shard *s)

@@ -112,7 +112,8 @@ static void look(struct iw_shard *s, uint64_t now)
     s->relieved = relieved;
     w->visited = s->visited;
     atomic_store(&s->near, w->park == PARK_MIN_NS);
-    atomic_store(&s->leased, leased);
+    if (!leased) /* it began with a poller, and who has armed meanwhile has ended it */
+        atomic_store(&s->leased, false);
     iw_engine_watch_locked(s);
     lock_put(&iw_engine.lock);
     if (leased)
@@ -130,9 +131,10 @@ static void look(struct iw_shard *s, uint64_t now)
 static uint64_t watch(struct iw_shard *s, uint64_t now)
 {
     struct iw_watch *w = &s->watch;
-    if (!atomic_load(&s->leased) || now >= w->look) {
+    if (!atomic_load(&s->leased) || now >= w->look)
         look(s, now);
-    } else if (atomic_load(&s->deferring) && w->look - now > PARK_MIN_NS) {
+    /* Also during this look: who left something saw a near one. */
+    if (atomic_load(&s->deferring) && w->look - now > PARK_MIN_NS) {
         w->look = now + PARK_MIN_NS;
         atomic_store(&s->near, true);
     }
@@ -153,6 +155,23 @@ static void watch_pollers(uint64_t *set)
     if (first != *set)
         sys_timerfd_set(iw_engine.looks, first);
     *set = first;
+}
+
+/** The two invariants of engine.h, for a thread that is about to sleep. */
+static void assert_handed_over(const struct iw_shard *s)
+{
+#ifdef LOCK_OWNERS
+    /* In this order: what a thread undoes behind it, it announces before. */
+    bool is_left = atomic_load(&s->top), is_leased = atomic_load(&s->leased),
+         comes = atomic_load(&s->between) || atomic_load(&iw_engine.kicked) || iw_engine_frozen();
+    assert(!is_left || is_leased || comes);
+    lock_get(&iw_engine.lock);
+    bool is_served = s->watched || s->visited || atomic_load(&s->leader);
+    lock_put(&iw_engine.lock);
+    assert(is_served || is_leased || comes);
+#else
+    (void)s;
+#endif
 }
 
 /** The program has closed what it does not know: without descriptors there is nothing to do. */
@@ -178,6 +197,8 @@ static void *engine_main(void *arg)
         take_kick();
         iw_timers_run();
         watch_pollers(&look);
+        for (unsigned i = 0; i < iw_shard_count(); i++)
+            assert_handed_over(&iw_shards[i]);
         long n = sys_wait(iw_engine.wait_set, ev, WAKES, -1);
         if (n < 0 && n != -EINTR)
             return end((int)-n);
@@ -315,8 +336,13 @@ void iw_engine_freeze(void)
 
 void iw_engine_thaw(void)
 {
+    unsigned shards = iw_shard_count();
+    for (unsigned i = 0; i < shards; i++)
+        iw_hand_over_begin(&iw_shards[i]);
     atomic_store(&iw_engine.frozen, false);
     iw_engine_kick();
+    for (unsigned i = 0; i < shards; i++)
+        iw_hand_over_end(&iw_shards[i]);
 }
 
 /** The epoll sets are shared with the parent and must not be changed; the thread is not there. */

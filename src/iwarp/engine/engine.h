@@ -35,6 +35,11 @@
  * epoll set of a shard that the thread watches, that pollers hold the lease of, or that a waiter
  * sleeps on - or is adopted, under a lease.
  *
+ * Both are asserted before the thread sleeps, in builds with a sanitizer, but between
+ * iw_hand_over_begin() and iw_hand_over_end(). tests/model walks through every order of the steps
+ * by which threads hand over to each other: who changes them here changes them there. Only pollers
+ * begin a lease, so that who arms has ended it, whatever the thread is at.
+ *
  * Locks: engine.lock (start, the switch) is a leaf, and so are those of timers and of sources, the
  * latter below adopted.lock. Sources are called without locks.
  */

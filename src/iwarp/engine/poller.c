@@ -204,19 +204,29 @@ void iw_engine_check(const struct iw_shard *s)
         iw_engine_kick();
 }
 
+/** Behind the lease what was left under it is run. */
+static void end_lease(struct iw_shard *s)
+{
+    put(&s->polls, 0);
+    iw_hand_over_begin(s);
+    bool leased = atomic_load(&s->leased) && atomic_exchange(&s->leased, false);
+    iw_deferred_run(s);
+    if (leased)
+        iw_engine_kick();
+    iw_hand_over_end(s);
+    iw_adopted_leave(s);
+}
+
 void iw_engine_arm(struct iw_poller *p)
 {
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
-    struct iw_shard *s = p ? iw_shard_of(p) : iw_shard_own();
+    struct iw_shard *own = iw_shard_own(), *s = p ? iw_shard_of(p) : own;
     if (p) {
         put(&p->run, 0);
         put(&p->alone, 0);
     }
-    put(&s->polls, 0);
-    bool leased = atomic_load(&s->leased) && atomic_exchange(&s->leased, false);
-    iw_deferred_run(s); /* behind the lease, under which it may be left for later */
-    if (leased)
-        iw_engine_kick();
-    iw_adopted_leave(s);
+    end_lease(s);
+    if (own != s && iw_shard_is_mine(own)) /* the QP may be where another CQ is polled */
+        end_lease(own);
 }

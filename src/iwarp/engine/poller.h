@@ -47,9 +47,9 @@ void iw_engine_pass(void);
 void iw_engine_poll_within(int64_t ns);
 
 /**
- * The program will sleep or wait elsewhere: ends the lease of the shard, runs what is deferred
- * there.
- * @param p  the CQ that it arms; NULL if it is none: then the shard is the thread's
+ * The program will sleep or wait elsewhere: ends the lease of its thread's shard, and of that of a
+ * CQ, and runs what is deferred there.
+ * @param p  the CQ that it arms; NULL if it is none
  */
 void iw_engine_arm(struct iw_poller *p);
 

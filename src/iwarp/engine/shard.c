@@ -47,7 +47,7 @@ void iw_shard_opened(void)
     atomic_fetch_add(&count, 1);
 }
 
-static bool is_mine(struct iw_shard *s)
+bool iw_shard_is_mine(struct iw_shard *s)
 {
     return atomic_load_explicit(&s->owner, memory_order_relaxed) == &me;
 }
@@ -69,7 +69,7 @@ static bool own(struct iw_shard *s)
 /** @return the shard of this thread, which gets one if there is one to have; or NULL */
 static struct iw_shard *find_own(void)
 {
-    if (me.own && is_mine(me.own))
+    if (me.own && iw_shard_is_mine(me.own))
         return me.own;
     for (unsigned i = 0; i < iw_shard_count(); i++)
         if (!atomic_load_explicit(&iw_shards[i].owner, memory_order_relaxed) && own(&iw_shards[i]))
@@ -106,17 +106,17 @@ static struct iw_shard *meet(struct iw_poller *p, struct iw_shard *s)
 struct iw_shard *iw_shard_enter(struct iw_poller *p)
 {
     struct iw_shard *s = iw_shard_of(p);
-    if (is_mine(s))
+    if (iw_shard_is_mine(s))
         return s;
     bool is_free = !atomic_load_explicit(&s->owner, memory_order_relaxed);
-    if (is_free && !(me.own && is_mine(me.own)) && own(s))
+    if (is_free && !(me.own && iw_shard_is_mine(me.own)) && own(s))
         return s;
     return meet(p, s);
 }
 
 struct iw_shard *iw_shard_own(void)
 {
-    return me.own && is_mine(me.own) ? me.own : &iw_shards[0];
+    return me.own && iw_shard_is_mine(me.own) ? me.own : &iw_shards[0];
 }
 
 struct iw_shard *iw_home_shard(const struct iw_home *h)
@@ -139,5 +139,8 @@ void iw_shards_forget(void)
         atomic_store(&s->leased, false);
         s->visits = 0;
         s->visited = s->relieved = false;
+#ifdef LOCK_OWNERS
+        atomic_store(&s->between, 0);
+#endif
     }
 }

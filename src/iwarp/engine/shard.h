@@ -15,6 +15,8 @@
 #ifndef ANYWARP_ENGINE_SHARD_H
 #define ANYWARP_ENGINE_SHARD_H
 
+#include "common/lock.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,14 +61,38 @@ extern struct iw_shard {
     atomic_bool deferring; /* deferred work was left to pollers since the last look */
     atomic_bool near;      /* the next look is at most 100 us away */
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
-    atomic_uint runs;                          /* threads that are at it */
+    atomic_uint runs;                             /* threads that are at it */
+#ifdef LOCK_OWNERS
+    atomic_uint between; /* threads between what they leave or end and the kick that may be due */
+#endif
 } iw_shards[IW_SHARDS];
+
+/** From here to the end a thread leaves work to others, or ends what it was left for: until then
+ * the engine's thread asserts nothing of it. */
+static inline void iw_hand_over_begin(struct iw_shard *s)
+{
+#ifdef LOCK_OWNERS
+    atomic_fetch_add(&s->between, 1);
+#else
+    (void)s;
+#endif
+}
+
+static inline void iw_hand_over_end(struct iw_shard *s)
+{
+#ifdef LOCK_OWNERS
+    atomic_fetch_sub(&s->between, 1);
+#else
+    (void)s;
+#endif
+}
 
 /** How many there are, from the first. Only grows. */
 unsigned iw_shard_count(void);
 
 /** The shard of a poller, which this thread polls now without success. */
 struct iw_shard *iw_shard_enter(struct iw_poller *p);
+bool iw_shard_is_mine(struct iw_shard *s);
 /** The shard that this thread owns, or the first. */
 struct iw_shard *iw_shard_own(void);
 
