@@ -1,29 +1,115 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A random walk over TCP on loopback. Who makes progress varies: polls, a program that waits on its
- * completion channel, the engine while the program does nothing.
+ * completion channel, the engine while the program does nothing; or threads that poll the four CQs
+ * beside the one that walks, and so have shards of their own. Between its rounds some connections
+ * are ended, in the midst of their work, too, and others made instead.
  */
 #include "cm_kit.h"
 #include "walk/walk.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <time.h>
 
 #include <cmocka.h>
 
 #define STEPS   20000
-#define ROUNDS  4 /* between settlements */
+#define ROUND   2500 /* steps */
 #define DEPTH   8
 #define IDLE_NS 200000
 #define WAIT_MS 2
+#define CQS     4
+#define PLACES  64
 
 struct links {
     struct cm_sides cm;
     struct rdma_cm_id *id[WALK_LINKS_MAX][2];
 };
+
+/* ---- threads that poll ---- */
+
+/** What a thread took of a CQ, for the walk, which takes it in this order. */
+struct taken {
+    struct ibv_cq *cq;
+    struct ibv_wc wc[PLACES];
+    atomic_uint head, tail;
+};
+
+static struct taken taken[CQS];
+static atomic_bool polling;
+
+struct poller {
+    pthread_t thread;
+    int first, step; /* of the CQs, those that it polls */
+    int result;      /* the last, of ibv_poll_cq() */
+};
+
+static int fetch(struct taken *t)
+{
+    uint32_t tail = atomic_load(&t->tail), room = PLACES - (tail - atomic_load(&t->head)),
+             here = PLACES - tail % PLACES;
+    int n = (int)(room < here ? room : here);
+    n = n ? ibv_poll_cq(t->cq, n, &t->wc[tail % PLACES]) : 0;
+    if (n > 0)
+        atomic_store(&t->tail, tail + (uint32_t)n);
+    return n;
+}
+
+static void *keep_polling(void *arg)
+{
+    struct poller *p = arg;
+    for (unsigned empty = 0; atomic_load(&polling) && p->result >= 0;) {
+        int n = 0;
+        for (int i = p->first; i < CQS && p->result >= 0; i += p->step)
+            n += p->result = fetch(&taken[i]);
+        if (n <= 0 && ++empty % 64 == 0)
+            sched_yield(); /* there may be fewer processors than threads */
+    }
+    return NULL;
+}
+
+/** Instead of ibv_poll_cq(). */
+static int take(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+    struct taken *t = taken;
+    while (t->cq != cq)
+        t++;
+    uint32_t head = atomic_load(&t->head), there = atomic_load(&t->tail) - head;
+    int got = 0;
+    for (; got < n && got < (int)there; got++)
+        wc[got] = t->wc[(head + (uint32_t)got) % PLACES];
+    atomic_store(&t->head, head + (uint32_t)got);
+    return got;
+}
+
+static void start_threads(struct walk *w, struct poller *p, int n)
+{
+    for (int i = 0; i < CQS; i++)
+        taken[i] = (struct taken){.cq = w->end[i / 2].cq[i % 2]};
+    w->poll = n ? take : ibv_poll_cq;
+    atomic_store(&polling, true);
+    for (int i = 0; i < n; i++) {
+        p[i] = (struct poller){.first = i, .step = n};
+        assert_int_equal(pthread_create(&p[i].thread, NULL, keep_polling, &p[i]), 0);
+    }
+}
+
+static void stop_threads(struct poller *p, int n)
+{
+    atomic_store(&polling, false);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(pthread_join(p[i].thread, NULL), 0);
+        assert_true(p[i].result >= 0);
+    }
+}
+
+/* ---- the walk ---- */
 
 /** Waits a moment for an event of a channel whose CQs are armed. */
 static void wait_for_event(struct walk_end *e)
@@ -93,12 +179,56 @@ static void disconnect_link(struct walk *w, struct links *l, unsigned link)
     assert_int_equal(cm_expect(l->cm.b, RDMA_CM_EVENT_DISCONNECTED), 0);
 }
 
-/** @p settled: everything has its end before the connections have. */
-static void walk(bool settled)
+static void drop_end(struct links *l, unsigned link, int s)
+{
+    rdma_destroy_qp(l->id[link][s]);
+    assert_int_equal(rdma_destroy_id(l->id[link][s]), 0);
+}
+
+static bool uses_srq(const struct walk *w, unsigned link)
+{
+    return w->side[link][0].queue->srq || w->side[link][1].queue->srq;
+}
+
+/** One end is gone without a word, the other one is told. */
+static void leave_link(struct walk *w, struct links *l, unsigned link)
+{
+    int first = (int)walk_random(w, 2);
+    walk_purge(&w->side[link][first]);
+    drop_end(l, link, first);
+    assert_int_equal(cm_expect(first ? l->cm.a : l->cm.b, RDMA_CM_EVENT_DISCONNECTED), 0);
+    walk_drain(&w->side[link][!first]);
+    drop_end(l, link, !first);
+}
+
+/** @p abrupt: completions may be lost, so nobody else may poll */
+static void renew_link(struct walk *w, struct links *l, unsigned link, bool abrupt)
+{
+    walk_ending(w, link);
+    if (abrupt && !uses_srq(w, link) && walk_random(w, 2)) {
+        leave_link(w, l, link);
+    } else {
+        disconnect_link(w, l, link);
+        for (int s = 0; s < 2; s++)
+            walk_drain(&w->side[link][s]);
+        for (int s = 0; s < 2; s++)
+            drop_end(l, link, s);
+    }
+    walk_renew(w, link);
+    l->id[link][0] = resolve(l);
+    connect_link(w, l, link);
+}
+
+/**
+ * @param settled  everything has its end before the connections have
+ * @param threads  that poll; 0: the one that walks does
+ */
+static void walk(bool settled, int threads)
 {
     struct links l = {0};
+    struct poller pollers[CQS];
     uint64_t steps;
-    struct walk *w = walk_new(STEPS, &steps);
+    struct walk *w = walk_new(threads ? STEPS / 4 : STEPS, &steps);
     w->move = move;
     w->ext = true;
     cm_open(&l.cm, NULL);
@@ -109,22 +239,26 @@ static void walk(bool settled)
             l.id[i][0] = resolve(&l);
         connect_link(w, &l, i);
     }
-    for (int i = 0; i < ROUNDS; i++) {
-        walk_run(w, steps / ROUNDS);
-        walk_settle(w);
+    start_threads(w, pollers, threads);
+    for (uint64_t done = 0; done < steps; done += ROUND) {
+        walk_run(w, ROUND);
+        if (walk_random(w, 2))
+            walk_settle(w);
+        for (unsigned i = 0; i < w->links; i++)
+            if (walk_random(w, 2))
+                renew_link(w, &l, i, !threads);
     }
-    if (!settled)
-        walk_run(w, steps / ROUNDS / 2);
-    print_message("%llu completions over %u links\n", (unsigned long long)w->completions, w->links);
-    w->ending = true;
+    walk_run(w, ROUND);
+    if (settled)
+        walk_settle(w);
+    walk_say(w);
     for (unsigned i = 0; i < w->links; i++)
         disconnect_link(w, &l, i);
     walk_end(w);
+    stop_threads(pollers, threads);
     for (unsigned i = 0; i < w->links; i++)
-        for (int s = 0; s < 2; s++) {
-            rdma_destroy_qp(l.id[i][s]);
-            assert_int_equal(rdma_destroy_id(l.id[i][s]), 0);
-        }
+        for (int s = 0; s < 2; s++)
+            drop_end(&l, i, s);
     walk_close(w);
     cm_close(&l.cm);
 }
@@ -132,13 +266,20 @@ static void walk(bool settled)
 static void to_the_end(void **state)
 {
     (void)state;
-    walk(true);
+    walk(true, 0);
 }
 
 static void cut_short(void **state)
 {
     (void)state;
-    walk(false);
+    walk(false, 0);
+}
+
+static void with_threads_that_poll(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= CQS; threads *= 2)
+        walk(threads % 4, threads);
 }
 
 int main(void)
@@ -146,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(to_the_end),
         cmocka_unit_test(cut_short),
+        cmocka_unit_test(with_threads_that_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

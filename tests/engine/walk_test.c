@@ -69,7 +69,7 @@ static void to_init(struct ibv_qp *qp)
     X(tx.sq.tail)                                                                                  \
     X(tx.passes)                                                                                   \
     X(sent)                                                                                        \
-    X(tx.deferred)                                                                                    \
+    X(tx.deferred)                                                                                 \
     X(life)                                                                                        \
     X(rx.lock)                                                                                     \
     X(build_lock)
@@ -160,8 +160,7 @@ static void walk(bool settled)
     }
     if (!settled)
         walk_run(w, steps / ROUNDS / 2);
-    print_message("%llu completions over %u links\n", (unsigned long long)w->completions, w->links);
-    w->ending = true;
+    walk_say(w);
     for (unsigned i = 0; i < w->links; i++)
         disconnect_link(w, i, !settled && walk_random(w, 2));
     walk_end(w);

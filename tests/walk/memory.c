@@ -57,6 +57,12 @@ void memory_leave(const struct range *r, enum memory_user user)
         assert_int_not_equal(r->memory->users[user][r->at + i]--, 0);
 }
 
+void memory_abandon(const struct range *r, enum memory_user user)
+{
+    memory_leave(r, user);
+    memcpy(range_image(r), r->memory->bytes + r->at, r->len);
+}
+
 bool memory_is_right(const struct range *r)
 {
     return memcmp(r->memory->bytes + r->at, range_image(r), r->len) == 0;

@@ -50,6 +50,8 @@ void memory_close(struct memory *m);
 bool memory_is_free_of(const struct range *r, unsigned bits);
 void memory_use(const struct range *r, enum memory_user user);
 void memory_leave(const struct range *r, enum memory_user user);
+/** The same, of one who may have written there or not: what is there has to be there. */
+void memory_abandon(const struct range *r, enum memory_user user);
 
 static inline uint8_t *range_image(const struct range *r)
 {

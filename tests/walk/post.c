@@ -301,6 +301,7 @@ static void finish_op(struct walk_side *s, struct walk_op *op, bool signaled)
     s->unsignaled = signaled ? 0 : s->unsignaled + 1;
     op->unheard = walk_is_message(op->wr.opcode);
     s->next++;
+    s->walk->requests++;
 }
 
 static bool make_any(struct walk_side *s, struct walk_op *op)

@@ -43,7 +43,15 @@ struct walk *walk_new(unsigned steps_by_default, uint64_t *steps)
            (unsigned long long)*steps);
     fflush(stdout);
     w->links = 2 + walk_random(w, WALK_LINKS_MAX - 1);
+    w->poll = ibv_poll_cq;
     return w;
+}
+
+void walk_say(const struct walk *w)
+{
+    print_message("%llu work requests, %llu completions, %u links, of which %u came anew\n",
+                  (unsigned long long)w->requests, (unsigned long long)w->completions, w->links,
+                  w->renewed);
 }
 
 /* ---- objects ---- */
@@ -112,6 +120,7 @@ void walk_add_qp(struct walk *w, unsigned link, int s, struct ibv_qp *qp)
 {
     assert_non_null(qp);
     w->side[link][s].qp = qp;
+    w->side[link][s].qp_num = qp->qp_num;
 }
 
 static void close_side(struct walk_side *s)
@@ -177,7 +186,7 @@ static void forget(struct walk_side *s)
     }
 }
 
-static void grant_is_gone(struct walk *w, struct walk_grant *g)
+void walk_grant_is_gone(struct walk *w, struct walk_grant *g)
 {
     g->state = GRANT_NONE;
     walk_check(w, !g->mr || ibv_dereg_mr(g->mr) == 0);
@@ -189,6 +198,7 @@ static void op_is_done(struct walk_side *s, uint64_t i)
 {
     struct walk_op *op = walk_op(s, i);
     bool request = walk_is_request(op->wr.opcode);
+    s->good = i + 1;
     for (unsigned k = 0; op->locals_held && k < op->nlocal; k++) {
         memory_leave(&op->local[k], request ? MEMORY_SINK : MEMORY_GATHER);
         walk_check(s->walk, !request || memory_is_right(&op->local[k]));
@@ -203,7 +213,7 @@ static void op_is_done(struct walk_side *s, uint64_t i)
     if (op->wr.opcode == IBV_WR_BIND_MW)
         op->grant->state = GRANT_GIVEN;
     if (op->wr.opcode == IBV_WR_LOCAL_INV)
-        grant_is_gone(s->walk, op->grant);
+        walk_grant_is_gone(s->walk, op->grant);
 }
 
 /* ---- completions ---- */
@@ -236,7 +246,7 @@ static void on_send(struct walk_side *s, const struct ibv_wc *wc)
     bool good = wc->status == IBV_WC_SUCCESS;
     walk_check(w, wc->wr_id >= s->done && wc->wr_id < s->next);
     bool gone = w->acknowledged && !s->failed && wc->status == IBV_WC_RETRY_EXC_ERR;
-    walk_check(w, good || (w->ending && (gone || wc->status == IBV_WC_WR_FLUSH_ERR)));
+    walk_check(w, good || (s->ending && (gone || wc->status == IBV_WC_WR_FLUSH_ERR)));
     walk_check(w, !s->failed || (!good && wc->wr_id == s->done));
     s->failed = !good;
     for (; s->done < wc->wr_id; s->done++) {
@@ -276,7 +286,7 @@ static void check_message(struct walk *w, struct walk_op *op, const struct ibv_w
     walk_check(w, !imm || wc->imm_data == op->wr.imm_data);
     walk_check(w, !inv || wc->invalidated_rkey == op->wr.invalidate_rkey);
     if (inv)
-        grant_is_gone(w, op->grant);
+        walk_grant_is_gone(w, op->grant);
 }
 
 static void on_message(struct walk_side *s, struct walk_recv *r, const struct ibv_wc *wc)
@@ -310,16 +320,19 @@ static void on_recv(struct walk_side *s, const struct ibv_wc *wc)
     walk_check(w, q->srq || wc->wr_id == q->taken);
     q->taken++;
     r->posted = false;
-    if (wc->status == IBV_WC_SUCCESS)
+    if (wc->status == IBV_WC_SUCCESS) {
         on_message(s, r, wc);
-    else
-        walk_check(w, w->ending && wc->status == IBV_WC_WR_FLUSH_ERR);
+        return;
+    }
+    walk_check(w, s->ending && wc->status == IBV_WC_WR_FLUSH_ERR);
+    for (unsigned i = 0; i < r->n; i++)
+        memory_abandon(&r->range[i], MEMORY_RECV);
 }
 
 static struct walk_side *side_of(struct walk *w, int end, uint32_t qp_num)
 {
     for (unsigned i = 0; i < w->links; i++)
-        if (w->side[i][end].qp->qp_num == qp_num)
+        if (w->side[i][end].qp_num == qp_num)
             return &w->side[i][end];
     walk_check(w, !"a completion of no QP");
     return NULL;
@@ -330,7 +343,7 @@ static unsigned poll_end(struct walk *w, int end)
     struct ibv_wc wc[8];
     unsigned total = 0;
     for (int c = 0; c < 2; c++) {
-        int n = ibv_poll_cq(w->end[end].cq[c], 1 + (int)walk_random(w, 8), wc);
+        int n = w->poll(w->end[end].cq[c], 1 + (int)walk_random(w, 8), wc);
         walk_check(w, n >= 0);
         for (int i = 0; i < n; i++) {
             struct walk_side *s = side_of(w, end, wc[i].qp_num);
@@ -355,11 +368,13 @@ void walk_run(struct walk *w, uint64_t steps)
         case 0:
         case 1:
         case 2:
-            walk_post_send(s);
+            if (!s->ending)
+                walk_post_send(s);
             break;
         case 3:
         case 4:
-            walk_post_recv(s);
+            if (!s->ending)
+                walk_post_recv(s);
             break;
         case 5:
             break;
@@ -370,13 +385,14 @@ void walk_run(struct walk *w, uint64_t steps)
     }
 }
 
-/** Moves and polls on; fails if nothing completes for long. */
-static void wait_on(struct walk *w, time_t *since)
+bool walk_wait_on(struct walk *w, time_t *since)
 {
     w->move(w, w->arg);
-    if (poll_end(w, 0) + poll_end(w, 1))
+    bool found = poll_end(w, 0) + poll_end(w, 1) > 0;
+    if (found)
         *since = time(NULL);
     walk_check(w, time(NULL) - *since < STUCK_S);
+    return found;
 }
 
 static bool is_at_rest(const struct walk_side *s)
@@ -389,13 +405,13 @@ void walk_settle(struct walk *w)
     time_t since = time(NULL);
     for (unsigned i = 0; i < 2 * w->links; i++) {
         struct walk_side *s = &w->side[i / 2][i % 2];
-        for (uint64_t before = s->next; s->next == before; wait_on(w, &since)) {
+        for (uint64_t before = s->next; s->next == before; walk_wait_on(w, &since)) {
             walk_post_barrier(s);
             walk_post_recv(s->peer);
         }
         while (!is_at_rest(s)) {
             walk_post_recv(s->peer);
-            wait_on(w, &since);
+            walk_wait_on(w, &since);
         }
     }
     for (unsigned i = 0; i < w->links; i++)
@@ -403,37 +419,4 @@ void walk_settle(struct walk *w)
             walk_check(w, memory_is_right_at_rest(&w->side[i][s].memory));
     for (int i = 0; i < 2; i++)
         walk_check(w, memory_is_right_at_rest(&w->end[i].shared_memory));
-}
-
-void walk_reset(struct walk *w, unsigned link)
-{
-    for (int s = 0; s < 2; s++) {
-        struct walk_side *side = &w->side[link][s];
-        struct walk_queue *q = &side->own;
-        for (int i = 0; i < WALK_RECV_WR; i++) {
-            for (unsigned k = 0; q->recv[i].posted && k < q->recv[i].n; k++)
-                memory_leave(&q->recv[i].range[k], MEMORY_RECV);
-            q->recv[i].posted = false;
-        }
-        q->taken = q->posted;
-        for (int i = 0; i < WALK_GRANTS; i++)
-            if (side->grant[i].window && side->grant[i].state == GRANT_GIVEN)
-                grant_is_gone(w, &side->grant[i]);
-    }
-}
-
-void walk_end(struct walk *w)
-{
-    time_t since = time(NULL);
-    for (unsigned i = 0; i < 2 * w->links; i++) {
-        struct walk_side *s = &w->side[i / 2][i % 2];
-        /* The last ones may be unsignaled, and a success. */
-        for (uint64_t before = s->next; s->next == before; wait_on(w, &since))
-            walk_post_barrier(s);
-        while (s->done < s->next || s->own.taken < s->own.posted)
-            wait_on(w, &since);
-    }
-    for (unsigned i = 0; i < w->links; i++)
-        for (int s = 0; s < 2; s++)
-            walk_check(w, memory_is_right_at_rest(&w->side[i][s].memory));
 }

@@ -14,6 +14,8 @@
 
 #include "walk/memory.h"
 
+#include <time.h>
+
 #define WALK_LINKS_MAX 6
 #define WALK_SEND_WR   48
 #define WALK_RECV_WR   16
@@ -64,6 +66,7 @@ struct walk_queue {
 struct walk_side {
     struct walk *walk;
     struct ibv_qp *qp;
+    uint32_t qp_num; /* what is told of it may come behind its end */
     struct walk_side *peer;
     struct memory memory;
     struct walk_queue own, *queue;
@@ -72,7 +75,10 @@ struct walk_side {
     uint64_t next, done, over; /* next to post; oldest not completed; oldest that is not over */
     uint64_t heard;            /* the next that may be the message that the peer hears of */
     unsigned unsignaled;       /* in a row */
+    uint64_t good;             /* all before it were a success */
     bool failed;               /* a completion was not a success */
+    bool ending;               /* completions may be flushed, and nothing is posted */
+    bool purged;               /* reset with completions that nobody had polled */
 };
 
 struct walk_end {
@@ -85,19 +91,23 @@ struct walk_end {
 };
 
 struct walk {
-    uint64_t seed, state, step, completions;
-    unsigned links;
-    bool ext;          /* Sends may have immediates */
-    bool acknowledged; /* a Write that has completed is placed, as on InfiniBand */
-    bool ending;       /* completions may be flushed */
+    uint64_t seed, state, step;
+    uint64_t requests, completions; /* posted to send queues; polled */
+    unsigned links, renewed;        /* how often one was connected again */
+    bool ext;                       /* Sends may have immediates */
+    bool acknowledged;              /* a Write that has completed is placed, as on InfiniBand */
     struct walk_end end[2];
     struct walk_side side[WALK_LINKS_MAX][2];
     void (*move)(struct walk *w, void *arg); /* called again and again: lets things happen */
+    int (*poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc); /* ibv_poll_cq(), or instead of it */
     void *arg;
 };
 
 /** Seed and steps from the environment, or a seed of the clock; says which. */
 struct walk *walk_new(unsigned steps_by_default, uint64_t *steps);
+
+/** Prints how much it was. */
+void walk_say(const struct walk *w);
 
 /** 0 to n - 1. */
 uint32_t walk_random(struct walk *w, uint32_t n);
@@ -112,20 +122,35 @@ void walk_add_qp(struct walk *w, unsigned link, int s, struct ibv_qp *qp);
 void walk_run(struct walk *w, uint64_t steps);
 /** Lets everything finish, then checks all memory. */
 void walk_settle(struct walk *w);
-/** All has finished, and the QPs of a link are reset: their receives and windows are gone. */
-void walk_reset(struct walk *w, unsigned link);
-/** The connections are ended: every work request has completed, or does now. */
+
+/** The connection of a link is about to end, whatever is under way: nothing is posted any more. */
+void walk_ending(struct walk *w, unsigned link);
+/** The QP is in ERR, or on its way: every work request has completed, or does now. */
+void walk_drain(struct walk_side *s);
+/** Its completions are gone with it. Not with a SRQ: nobody knows which receives it has taken. */
+void walk_purge(struct walk_side *s);
+/**
+ * The QPs of a link are reset, or others instead: receives and windows are gone, and what had not
+ * completed, which may have happened, in part, too.
+ */
+void walk_renew(struct walk *w, unsigned link);
+
+/** All connections are ending: drains. */
 void walk_end(struct walk *w);
 /** Destroys what walk_open() made; the QPs are gone. Frees @p w. */
 void walk_close(struct walk *w);
 
-/* ---- between post.c and walk.c ---- */
+/* ---- between post.c, walk.c and cut.c ---- */
 
 /** Posts a few work requests, if they can be. */
 void walk_post_send(struct walk_side *s);
 /** Posts a message that must be received, and be completed: nothing before it is left undone. */
 void walk_post_barrier(struct walk_side *s);
 void walk_post_recv(struct walk_side *s);
+
+/** Moves and polls; fails if nothing completes for long. @return whether something did */
+bool walk_wait_on(struct walk *w, time_t *since);
+void walk_grant_is_gone(struct walk *w, struct walk_grant *g);
 
 static inline struct walk_op *walk_op(struct walk_side *s, uint64_t i)
 {
