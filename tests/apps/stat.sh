@@ -151,11 +151,22 @@ ping()
     expect_status "$1" client 30 0 server
     expect_status "$1" server 30 0 client
 }
-mkdir -m 0755 "$dir/open" && ANYWARP_STATS=$dir/open ping "a directory that others may enter"
+# told PATTERN: who names a folder for them hears that there are none.
+told()
+{
+    grep -q "^anywarp: no statistics in $ANYWARP_STATS: $1\$" "$dir/client.err" || failed "not told: $1" client
+}
+named=$ANYWARP_STATS
+mkdir -m 0755 "$dir/open" && ANYWARP_STATS=$dir/open && ping "a directory that others may enter"
+told "others may use it, or it is another's"
 [ -z "$(ls "$dir/open")" ] || failed "a file in a directory that others may enter"
-ln -s "$dir/open" "$dir/link" && ANYWARP_STATS=$dir/link ping "a symbolic link"
-ANYWARP_STATS=/proc/nowhere ping "no directory"
-ANYWARP_STATS=off ping "off"
+ln -s "$dir/open" "$dir/link" && ANYWARP_STATS=$dir/link && ping "a symbolic link"
+told 'Not a directory'
+ANYWARP_STATS=/proc/nowhere && ping "no directory"
+told 'No such file or directory'
+ANYWARP_STATS=off && ping "off"
+! grep -q statistics "$dir/client.err" || failed "off is told" client
+ANYWARP_STATS=$named
 (ulimit -f 8 && ping "a limit on the size of files" && [ $failures = 0 ]) || failures=1
 ping "the usual"
 [ -z "$(ls "$ANYWARP_STATS")" ] || failed "files are left: $(ls "$ANYWARP_STATS")"

@@ -63,11 +63,23 @@ static void levels(void **state)
     static const struct {
         const char *level;
         int last;
-    } rows[] = {{NULL, 0}, {"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"9", 4}, {"x", 0}};
+        const char *told; /* at any level */
+    } rows[] = {
+        {NULL, 0, NULL},
+        {"0", 0, NULL},
+        {"1", 1, NULL},
+        {"2", 2, NULL},
+        {"3", 3, NULL},
+        {"4", 4, NULL},
+        {"9", 4, NULL},
+        {"x", 0, "anywarp: VERBS_LOG_LEVEL=x is not understood (0 to 4): 0 is taken\n"},
+    };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int fd, status = in_child(rows[i].level, NULL, all_levels, &fd);
         int bits = 0;
+        if (rows[i].told)
+            expect_packet(fd, rows[i].told);
         for (int l = 1; l <= rows[i].last; l++) {
             char line[64];
             snprintf(line, sizeof(line), "anywarp: level %d\n", l);
@@ -150,6 +162,8 @@ static void to_stderr_if_the_file_cannot_be_opened(void **state)
     int fd;
     (void)state;
     assert_int_equal(in_child("1", "/nonexistent/directory/log", one_line, &fd), 0);
+    expect_packet(fd, "anywarp: VERBS_LOG_FILE=/nonexistent/directory/log cannot be opened: the "
+                      "log comes here\n");
     expect_packet(fd, "anywarp: one\n");
     close(fd);
 }

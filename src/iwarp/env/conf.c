@@ -288,6 +288,7 @@ static struct iw_conf conf;
 
 static void read_environment(void)
 {
+    iw_log_on(IW_LOG_ERR); /* reads its own variables, and says what it does not understand */
     for (const struct iw_knob *k = knobs; k < knobs + N_KNOBS; k++) {
         const char *value = getenv(k->name);
         if (k->parse && k->initial)

@@ -8,6 +8,7 @@
 #include "common/sys.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,21 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int level_max;
 static const char *file; /* NULL: standard error */
 
+/** Of a variable of the log itself, @p name with its '=': on standard error. */
+static void warn(const char *name, const char *value, const char *what)
+{
+    char line[LINE_MAX];
+    int n = snprintf(line, sizeof(line), PREFIX "%s%.256s %s\n", name, value, what);
+    sys_write(STDERR_FILENO, line, (size_t)n);
+}
+
 static void setup(void)
 {
     const char *s = getenv("VERBS_LOG_LEVEL");
-    level_max = s ? atoi(s) : 0;
+    bool understood = s && !s[strspn(s, "0123456789")];
+    level_max = understood ? atoi(s) : 0;
+    if (s && !understood)
+        warn("VERBS_LOG_LEVEL=", s, "is not understood (0 to 4): 0 is taken");
     s = secure_getenv("VERBS_LOG_FILE");
     file = s && *s ? strdup(s) : NULL;
 }
@@ -35,7 +47,10 @@ bool iw_log_on(enum iw_log_level level)
 
 static void put(const char *line, size_t len)
 {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
     long fd = file ? sys_open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -ENOENT;
+    if (file && fd < 0 && !atomic_flag_test_and_set(&told))
+        warn("VERBS_LOG_FILE=", file, "cannot be opened: the log comes here");
     sys_write(fd < 0 ? STDERR_FILENO : (int)fd, line, len);
     if (fd >= 0)
         sys_close((int)fd);

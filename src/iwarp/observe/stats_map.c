@@ -176,7 +176,9 @@ static void open_file(size_t qps)
     for (unsigned i = 0; r && stats_dir(conf->stats_dir, i, file.dir); i++) {
         r = open_in(&self, end_of(qps < QPS_FIRST ? QPS_FIRST : qps));
         if (r)
-            iw_log(IW_LOG_INFO, "no statistics in %s: %s", file.dir, strerror((int)-r));
+            iw_log(conf->stats_dir[0] == '/' ? IW_LOG_ASKED : IW_LOG_INFO,
+                   "no statistics in %s: %s", file.dir,
+                   r == -EPERM ? "others may use it, or it is another's" : strerror((int)-r));
     }
 }
 
