@@ -4,6 +4,19 @@
 
 #include <stdlib.h>
 
+static int refuse_address(int r, const char *call, const struct sockaddr *addr)
+{
+    struct sockaddr_storage copy;
+    char text[ADDR_TEXT_MAX];
+    if (r == -EADDRINUSE)
+        return -iw_refuse(call, PORT_IN_USE, ntohs(cma_addr_port(addr)));
+    if (r != -EADDRNOTAVAIL)
+        return r;
+    cma_addr_copy(&copy, addr);
+    addr_text(&copy, text);
+    return -iw_refuse(call, NOT_LOCAL, text);
+}
+
 int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 {
     int r;
@@ -18,10 +31,8 @@ int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
         r = iw_cm_bind_active(id->cm, addr);
     else
         r = iw_cm_bind(id->cm, addr, addr->sa_family == AF_INET6 && cma_afonly(id));
-    if (r == -EADDRINUSE)
-        iw_refuse(call, PORT_IN_USE, ntohs(cma_addr_port(addr)));
     if (r < 0)
-        return r;
+        return refuse_address(r, call, addr);
     iw_cm_addresses(id->cm, &id->bound, NULL);
     cma_port_claim(id);
     cma_set_state(id, CMA_CALL_BIND);
@@ -63,12 +74,19 @@ static void starting_point(const struct cma_id *id, const struct sockaddr_storag
         cma_addr_wildcard(family, from);
 }
 
+static void tell_no_route(const struct sockaddr_storage *dst)
+{
+    char text[ADDR_TEXT_MAX];
+    addr_text(dst, text);
+    iw_refuse("rdma_resolve_addr", NO_ROUTE, text);
+}
+
 static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
 {
     struct sockaddr_storage *dst = &id->pub.route.addr.dst_storage, from, source;
     starting_point(id, src, dst->ss_family, &from);
     if (from.ss_family != dst->ss_family)
-        return -EINVAL;
+        return -iw_refuse("rdma_resolve_addr", VALUE, "source and destination of two families");
     int r = cma_addr_complete(dst, (struct sockaddr *)&from);
     if (r < 0)
         return -iw_refuse("rdma_resolve_addr", SCOPE);
@@ -89,6 +107,7 @@ static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
         return r;
     }
     if (status < 0) {
+        tell_no_route(dst);
         event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
         event->pub.status = status;
     } else {
@@ -138,6 +157,8 @@ int cma_route_resolved_locked(struct cma_id *id)
 
 int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 {
+    if (!timeout_ms)
+        iw_refuse(__func__, VALUE, "a time of 0 ms");
     struct cma_id *id = timeout_ms ? cma_enter(pub, CMA_CALL_RESOLVE_ROUTE) : NULL;
     return id ? cma_complete(id, cma_route_resolved_locked(id)) : cma_refused(pub);
 }

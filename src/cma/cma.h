@@ -106,10 +106,10 @@ static inline struct cma_channel *cma_channel(struct rdma_event_channel *channel
 }
 
 /** A call without the handle it needs: the one case of a result other than 0 and -1. */
-static inline int cma_no_handle(void)
+static inline int cma_no_handle(const char *call)
 {
-    errno = EINVAL;
-    return -EINVAL;
+    errno = iw_refuse(call, ARGUMENT);
+    return -errno;
 }
 
 /** @return -1, with errno set to @p err */
@@ -132,10 +132,13 @@ static inline int cma_leave(struct cma_id *id, int r)
     return cma_result(r);
 }
 
-/** What a call returns that its handle, state or arguments do not allow. */
+/** What a call returns that its handle, state or arguments do not allow; the log has told why. */
 static inline int cma_refused(const struct rdma_cm_id *pub)
 {
-    return pub ? cma_fail(EINVAL) : cma_no_handle();
+    if (pub)
+        return cma_fail(EINVAL);
+    errno = EINVAL;
+    return -EINVAL;
 }
 
 /* fork.c */

@@ -18,28 +18,37 @@ bool cma_connects(const struct cma_id *id)
 }
 
 /* A depth asked for; 0xff asks for all that the device can and the peer offers. */
-static int depth(const char *name, uint8_t asked, int device, uint8_t offered, uint8_t *out)
+static int depth(const char *call, const char *name, uint8_t asked, int device, uint8_t offered,
+                 uint8_t *out)
 {
     if (asked == RDMA_MAX_RESP_RES)
         *out = device < offered ? (uint8_t)device : offered;
     else if (asked > device)
-        return -iw_refuse("rdma_conn_param", DEPTH, name, asked, device);
+        return -iw_refuse(call, DEPTH, name, asked, device);
     else
         *out = asked;
     return 0;
 }
 
-/* What is said to the peer. The private data of the id goes first; @p data is room for both. */
-static int fill_param(const struct cma_id *id, const struct rdma_conn_param *conn, uint8_t *data,
-                      struct iw_cm_param *param)
+static int check_data(const char *call, const void *data, size_t own, size_t more)
 {
-    size_t own = id->connect_data_len, len = own + conn->private_data_len;
+    if (own + more > IW_CM_PRIVATE_DATA_MAX)
+        return -iw_refuse(call, PRIVATE_DATA, own + more, IW_CM_PRIVATE_DATA_MAX);
+    return more > 0 && !data ? -iw_refuse(call, ARGUMENT) : 0;
+}
+
+/* What is said to the peer. The private data of the id goes first; @p data is room for both. */
+static int fill_param(const struct cma_id *id, const char *call, const struct rdma_conn_param *conn,
+                      uint8_t *data, struct iw_cm_param *param)
+{
+    size_t own = id->connect_data_len;
     struct ibv_device_attr device;
-    if (len > CMA_PRIVATE_DATA_MAX)
-        return -iw_refuse("rdma_conn_param", PRIVATE_DATA, len, CMA_PRIVATE_DATA_MAX);
+    int r = check_data(call, conn->private_data, own, conn->private_data_len);
+    if (r < 0)
+        return r;
     if (!id->pub.verbs)
-        return -iw_refuse("rdma_conn_param", NO_DEVICE);
-    int r = ibv_query_device(id->pub.verbs, &device);
+        return -iw_refuse(call, NO_DEVICE);
+    r = ibv_query_device(id->pub.verbs, &device);
     if (r)
         return -r;
     if (own > 0)
@@ -48,17 +57,17 @@ static int fill_param(const struct cma_id *id, const struct rdma_conn_param *con
         memcpy(data + own, conn->private_data, conn->private_data_len);
     *param = (struct iw_cm_param){
         .private_data = data,
-        .private_data_len = (uint8_t)len,
+        .private_data_len = (uint8_t)(own + conn->private_data_len),
         .ctx = id->pub.verbs,
         .ack_timeout = id->ack_timeout,
         .qp = id->pub.qp,
         .qp_num = id->pub.qp ? id->pub.qp->qp_num : conn->qp_num,
     };
-    r = depth("responder_resources", conn->responder_resources, device.max_qp_rd_atom,
+    r = depth(call, "responder_resources", conn->responder_resources, device.max_qp_rd_atom,
               id->responder_resources, &param->responder_resources);
     if (r < 0)
         return r;
-    return depth("initiator_depth", conn->initiator_depth, device.max_qp_init_rd_atom,
+    return depth(call, "initiator_depth", conn->initiator_depth, device.max_qp_init_rd_atom,
                  id->initiator_depth, &param->initiator_depth);
 }
 
@@ -77,7 +86,7 @@ static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, e
     struct iw_cm_param param;
     if (!cma_connects(id))
         return -iw_refuse(cma_call_name(call), SERVICE);
-    int r = fill_param(id, conn, data, &param);
+    int r = fill_param(id, cma_call_name(call), conn, data, &param);
     if (r < 0)
         return r;
     if (iw_cm_chaos(call == CMA_CALL_ACCEPT ? IW_FAULT_ACCEPT : IW_FAULT_CONNECT, NULL))
@@ -123,7 +132,9 @@ int rdma_reject(struct rdma_cm_id *pub, const void *private_data, uint8_t privat
     struct cma_id *id = cma_enter(pub, CMA_CALL_REJECT);
     if (!id)
         return cma_refused(pub);
-    int r = iw_cm_reject(id->cm, private_data, private_data_len);
+    int r = check_data(cma_call_name(CMA_CALL_REJECT), private_data, 0, private_data_len);
+    if (r == 0)
+        r = iw_cm_reject(id->cm, private_data, private_data_len);
     if (r == 0)
         cma_set_state(id, CMA_CALL_REJECT);
     return cma_leave(id, r);
@@ -153,7 +164,10 @@ int rdma_establish(struct rdma_cm_id *pub)
     struct cma_id *id = cma_enter(pub, CMA_CALL_ESTABLISH);
     if (!id)
         return cma_refused(pub);
-    return cma_leave(id, pub->qp || !id->established ? -EINVAL : 0);
+    bool own = !pub->qp && id->established;
+    return cma_leave(
+        id,
+        own ? 0 : -iw_refuse(__func__, VALUE, "an id with a queue pair, or without a connection"));
 }
 
 int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
@@ -166,18 +180,19 @@ int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
     if (!id)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     if (!ece || id->qp || !ece->vendor_id || ece->comp_mask)
-        return cma_fail(EINVAL);
+        return cma_fail(
+            iw_refuse(__func__, VALUE, "no vendor_id, a comp_mask, or an id with a queue pair"));
     return 0;
 }
 
 int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
     if (!id)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     if (!ece || id->qp)
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse(__func__, VALUE, "no ece, or an id with a queue pair"));
     memset(ece, 0, sizeof *ece); /* MPA carries none */
     return 0;
 }

@@ -145,9 +145,9 @@ static struct cma_event *take_deliverable(struct cma_channel *channel)
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
 {
     if (!channel)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     if (!out)
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse(__func__, ARGUMENT));
     if (iw_cm_chaos(IW_FAULT_GET_CM_EVENT, NULL))
         return cma_fail(EINTR);
     for (;;) {

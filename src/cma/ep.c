@@ -30,7 +30,8 @@ static int keep_connect_data(struct cma_id *id, const struct rdma_addrinfo *res)
     if (!res->ai_connect_len)
         return 0;
     if (res->ai_connect_len > CMA_PRIVATE_DATA_MAX)
-        return cma_fail(EINVAL);
+        return cma_fail(
+            iw_refuse("rdma_create_ep", PRIVATE_DATA, res->ai_connect_len, CMA_PRIVATE_DATA_MAX));
     id->connect_data = malloc(res->ai_connect_len);
     if (!id->connect_data)
         return cma_fail(ENOMEM);
@@ -69,7 +70,7 @@ int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ib
 {
     struct rdma_cm_id *pub;
     if (!out || !res)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     if (cma_id_create(NULL, &pub, NULL, (enum rdma_port_space)res->ai_port_space,
                       (enum ibv_qp_type)res->ai_qp_type))
         return -1;
@@ -109,7 +110,7 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 {
     struct rdma_cm_event *event;
     if (!listen || !out)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     struct cma_id *listener = cma_id(listen);
     if (!listener->sync)
         return cma_fail(iw_refuse("rdma_get_request", NOT_SYNCHRONOUS));

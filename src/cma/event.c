@@ -129,7 +129,7 @@ static void acked_locked(struct cma_event *event)
 int rdma_ack_cm_event(struct rdma_cm_event *pub)
 {
     if (!pub)
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse(__func__, ARGUMENT));
     struct cma_event *event = container_of(pub, struct cma_event, pub);
 
     lock_get(&cma_events);
@@ -155,13 +155,15 @@ void cma_event_adopt(struct rdma_cm_event *pub)
 static int write_locked(struct cma_id *id, enum rdma_cm_event_type type, int status, uint64_t arg)
 {
     if (type != RDMA_CM_EVENT_USER || id->sync)
-        return -EINVAL;
+        return -iw_refuse("rdma_write_cm_event", VALUE,
+                          "another type than USER, or an id without channel");
     struct cma_event *event = cma_event_create(id, type);
     if (!event)
         return -ENOMEM;
     event->pub.status = status;
     event->pub.param.arg = arg;
-    return cma_event_queue(event) ? 0 : -EINVAL; /* it is on no channel */
+    bool queued = cma_event_queue(event);
+    return queued ? 0 : -iw_refuse("rdma_write_cm_event", VALUE, "an id on no channel");
 }
 
 int rdma_write_cm_event(struct rdma_cm_id *pub, enum rdma_cm_event_type type, int status,

@@ -48,7 +48,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 {
     if (!id) {
         iw_refuse("rdma_create_id", ARGUMENT);
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     }
     bool datagrams = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
     return cma_id_create(channel, id, context, ps, datagrams ? IBV_QPT_UD : IBV_QPT_RC);
@@ -90,11 +90,11 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
 int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel *channel)
 {
     if (!pub)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     struct cma_id *id = cma_id(pub);
     bool was_sync = id->sync, sync = !channel;
     if (sync && was_sync)
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse(__func__, VALUE, "no channel, and the id had none"));
     if (sync && !(channel = rdma_create_event_channel()))
         return -1;
     if (was_sync)

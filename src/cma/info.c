@@ -100,7 +100,8 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 {
     struct addrinfo libc_hints, *ai = NULL;
     if (!res || (!node && !service && !hints))
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse(__func__, VALUE,
+                                  "neither node, service nor hints, or no place for the result"));
     if (!iw_cm_contexts())
         return -1;
     if (hints)

@@ -119,10 +119,12 @@ static int thread_start(struct cma_lookup *l)
     return -r;
 }
 
+#define RESOLVE "rdma_resolve_addrinfo"
+
 static int start_locked(struct cma_id *id, struct cma_lookup *l)
 {
     lock_get(&cma_events);
-    int r = id->lookup ? -EBUSY : 0;
+    int r = id->lookup ? -iw_refuse(RESOLVE, LOOKUP) : 0;
     if (r == 0) {
         id->lookup = l;
         l->id = id;
@@ -141,15 +143,17 @@ static int resolve_locked(struct cma_id *id, const char *node, const char *servi
 {
     int flags = hints ? hints->ai_flags : 0, r = -ENOMEM;
     if ((!node && !service && !hints) || (flags & (RAI_SA | RAI_DNS)) == (RAI_SA | RAI_DNS))
-        return -EINVAL;
+        return -iw_refuse(RESOLVE, VALUE, "neither node, service nor hints, or both SA and DNS");
     if (flags & RAI_SA)
-        return -EOPNOTSUPP;
+        return -iw_refuse(RESOLVE, ATTRIBUTE, "ai_flags: no subnet administrator");
     struct cma_lookup *l = calloc(1, sizeof *l);
     if (!l)
         return r;
     l->event = cma_event_create(id, RDMA_CM_EVENT_ADDRINFO_RESOLVED);
     if (l->event && copy_text(&l->node, node) && copy_text(&l->service, service))
-        r = copy_hints(l, hints) ? start_locked(id, l) : -EINVAL;
+        r = copy_hints(l, hints)
+                ? start_locked(id, l)
+                : -iw_refuse(RESOLVE, VALUE, "an address of another family in hints");
     if (r < 0)
         lookup_free(l);
     return r;
@@ -165,9 +169,9 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const char *
 int rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinfo **info)
 {
     if (!pub)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     if (!info)
-        return cma_fail(EINVAL);
+        return cma_fail(iw_refuse(__func__, ARGUMENT));
     struct cma_id *id = cma_id(pub);
     lock_get(&cma_events);
     struct rdma_addrinfo *found = id->found;

@@ -4,11 +4,13 @@
 
 #include <string.h>
 
+#define CALL "rdma_set_option"
+
 /* Copies a value, which must have exactly this size. */
 static int take(void *to, size_t size, const void *val, size_t len)
 {
     if (len != size || !val)
-        return -iw_refuse("rdma_set_option", OPTION_VALUE, len);
+        return -iw_refuse(CALL, OPTION_VALUE, len);
     memcpy(to, val, size);
     return 0;
 }
@@ -23,8 +25,8 @@ static int set_tos(struct cma_id *id, const void *val, size_t len)
 static int set_reuseaddr(struct cma_id *id, const void *val, size_t len)
 {
     int on = 0, r = take(&on, sizeof on, val, len);
-    if (r == 0 && !on)
-        r = cma_may(id, CMA_CALL_CLEAR_REUSEADDR);
+    if (r == 0 && !on && cma_may(id, CMA_CALL_CLEAR_REUSEADDR))
+        r = -iw_refuse(CALL, VALUE, "REUSEADDR taken back from an id that is bound");
     if (r == 0)
         id->reuseaddr = on;
     return r;
@@ -43,7 +45,7 @@ static int set_afonly(struct cma_id *id, const void *val, size_t len)
 static int set_ack_timeout(struct cma_id *id, const void *val, size_t len)
 {
     if (id->pub.qp_type != IBV_QPT_RC && id->pub.qp_type != IBV_QPT_XRC_SEND)
-        return -EINVAL;
+        return -iw_refuse(CALL, VALUE, "an ACK_TIMEOUT of an id without connections");
     return take(&id->ack_timeout, sizeof id->ack_timeout, val, len);
 }
 
@@ -53,13 +55,13 @@ static int set_path(struct cma_id *id, const void *val, size_t len)
     const uint32_t usable = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
     struct ibv_path_data path;
     if (!val || len == 0 || len % sizeof path != 0)
-        return -EINVAL;
+        return -iw_refuse(CALL, OPTION_VALUE, len);
     for (size_t at = 0; at < len; at += sizeof path) {
         memcpy(&path, (const char *)val + at, sizeof path);
         if ((path.flags & usable) == usable)
             return cma_route_resolved_locked(id);
     }
-    return -EINVAL;
+    return -iw_refuse(CALL, VALUE, "paths that are not GMP, primary and bidirectional");
 }
 
 static const struct option {
@@ -80,7 +82,7 @@ int rdma_set_option(struct rdma_cm_id *pub, int level, int name, void *val, size
     while (o < end && (o->level != level || o->name != name))
         o++;
     if (pub && o == end)
-        return cma_fail(iw_refuse("rdma_set_option", OPTION, name, level));
+        return cma_fail(iw_refuse(CALL, OPTION, name, level));
     struct cma_id *id = pub ? cma_enter(pub, o->call) : NULL;
     return id ? cma_leave(id, o->set(id, val, len)) : cma_refused(pub);
 }

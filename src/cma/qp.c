@@ -81,14 +81,16 @@ static void destroy_cqs(struct cqs cqs)
     destroy_cq(NULL, cqs.recv_channel);
 }
 
+#define ATTR "rdma_init_qp_attr"
+
 static int init_qp_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
     enum ibv_qp_state to = attr->qp_state;
     bool connection = id->state == CMA_CONN_RECV || id->state == CMA_CONNECT;
     if (!id->pub.verbs || (unsigned)to > IBV_QPS_ERR)
-        return -EINVAL;
+        return -iw_refuse(ATTR, VALUE, "an id without device, or such a qp_state");
     if (connection && to != IBV_QPS_INIT && to != IBV_QPS_RTR && to != IBV_QPS_RTS)
-        return -EINVAL;
+        return -iw_refuse(ATTR, VALUE, "a qp_state other than INIT, RTR, RTS");
 
     memset(attr, 0, sizeof *attr);
     attr->qp_state = to;
@@ -105,6 +107,8 @@ static int init_qp_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
 
 int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *attr, int *mask)
 {
+    if (!attr || !mask)
+        iw_refuse(ATTR, ARGUMENT);
     struct cma_id *id = attr && mask ? cma_enter(pub, CMA_CALL_INIT_QP_ATTR) : NULL;
     return id ? cma_leave(id, init_qp_attr_locked(id, attr, mask)) : cma_refused(pub);
 }
@@ -170,7 +174,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
 {
     struct cma_id *id = attr ? cma_enter(pub, CMA_CALL_CREATE_QP) : NULL;
     if (!id)
-        return attr ? cma_refused(pub) : cma_no_handle();
+        return attr ? cma_refused(pub) : cma_no_handle(__func__);
     struct ibv_cq *send = attr->send_cq, *recv = attr->recv_cq;
     struct cqs had = get_cqs_locked(pub), made = {0};
     int r = create_qp_locked(id, attr);
@@ -191,7 +195,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 {
     if (!id || !attr) {
         iw_refuse(CREATE, ARGUMENT);
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     }
     struct ibv_qp_init_attr_ex ex = {0};
     /* struct ibv_qp_init_attr is how the extended one begins; its padding covers comp_mask. */

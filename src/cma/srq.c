@@ -2,18 +2,20 @@
 /* Shared receive queues of ids. */
 #include "cma.h"
 
+#define CALL "rdma_create_srq"
+
 static int create_srq_locked(struct cma_id *id, struct ibv_srq_init_attr_ex *attr)
 {
     struct rdma_cm_id *pub = &id->pub;
     if (!pub->verbs || pub->srq || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
-        return -EINVAL;
+        return -iw_refuse(CALL, VALUE, "an id without device, or with an SRQ, or no srq_type");
     if (attr->srq_type != IBV_SRQT_BASIC)
-        return -EOPNOTSUPP;
+        return -iw_refuse(CALL, ATTRIBUTE, "srq_type: no XRC, no tags");
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
         attr->pd = pub->pd;
     attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
     if (attr->pd->context != pub->verbs)
-        return -EINVAL;
+        return -iw_refuse(CALL, OTHER_CONTEXT, "the protection domain");
     struct ibv_srq *srq = ibv_create_srq_ex(pub->verbs, attr);
     if (!srq)
         return -errno;
@@ -24,7 +26,7 @@ static int create_srq_locked(struct cma_id *id, struct ibv_srq_init_attr_ex *att
 int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_attr_ex *attr)
 {
     if (!attr)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     struct cma_id *id = cma_enter(pub, CMA_CALL_CREATE_SRQ);
     return id ? cma_leave(id, create_srq_locked(id, attr)) : cma_refused(pub);
 }
@@ -32,7 +34,7 @@ int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_attr_ex *attr
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
     if (!id || !attr)
-        return cma_no_handle();
+        return cma_no_handle(__func__);
     struct ibv_srq_init_attr_ex ex = {
         .srq_context = attr->srq_context,
         .attr = attr->attr,

@@ -29,7 +29,7 @@
       ": rdma_resolve_addr() first") /* also RDMA_OPTION_IB_PATH */                                \
     X(CREATE_QP, "rdma_create_qp", "")                                                             \
     X(CREATE_SRQ, "rdma_create_srq", "")                                                           \
-    X(LISTEN, "rdma_listen", ": it listens once, and is not connected")                            \
+    X(LISTEN, "rdma_listen", ": it listens once, and what was resolved connects (RAI_PASSIVE)")    \
     X(CONNECT, "rdma_connect", ": rdma_resolve_route() first")                                     \
     X(ACCEPT, "rdma_accept", ": it answers a CONNECT_REQUEST")                                     \
     X(REJECT, "rdma_reject", ": it answers a CONNECT_REQUEST")                                     \

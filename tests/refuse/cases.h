@@ -40,6 +40,12 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
 #define CASES(X)                                                                                   \
     X(ARGUMENT, argument)                                                                          \
     X(OFFERED, offered)                                                                            \
+    X(ATTRIBUTE, attribute)                                                                        \
+    X(ABSENT, absent)                                                                              \
+    X(VALUE, value)                                                                                \
+    X(IN_USE, in_use)                                                                              \
+    X(COUNTED, counted)                                                                            \
+    X(NO_SGES, no_sges)                                                                            \
     X(SEND_STATE, send_state)                                                                      \
     X(OPCODE, opcode)                                                                              \
     X(EXTENSION, extension)                                                                        \
@@ -108,11 +114,14 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
     X(SERVICE, service)                                                                            \
     X(FAMILY, family)                                                                              \
     X(SCOPE, scope)                                                                                \
+    X(NO_ROUTE, no_route)                                                                          \
     X(PORT_TAKEN, port_taken)                                                                      \
     X(PORT_IN_USE, port_in_use)                                                                    \
+    X(NOT_LOCAL, not_local)                                                                        \
     X(PORT_SPACE, port_space)                                                                      \
     X(OPTION, option)                                                                              \
     X(OPTION_VALUE, option_value)                                                                  \
+    X(LOOKUP, lookup)                                                                              \
     X(NOT_SYNCHRONOUS, not_synchronous)
 
 #define X(name, function) int refused_##function(void);

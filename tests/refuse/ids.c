@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#define LOOKUPS 1000
+
 static int of_int(int r)
 {
     return r ? errno : 0;
@@ -90,13 +92,34 @@ int refused_id_cq(void)
 
 static int connect_much(struct rdma_cm_id *id)
 {
+    struct rdma_conn_param none = {.private_data_len = 1};
     struct rdma_conn_param param = {.private_data = w.bytes, .private_data_len = 255};
+    assert_int_equal(of_int(rdma_connect(id, &none)), EINVAL);
     return of_int(rdma_connect(id, &param));
+}
+
+static int reject_much(void)
+{
+    struct cm_sides s;
+    struct rdma_conn_param param = {0};
+    cm_open(&s, NULL);
+    struct rdma_cm_id *a = cm_prepare(s.a, &s.addr);
+    assert_int_equal(rdma_connect(a, &param), 0);
+    struct rdma_cm_id *b = cm_request(s.b);
+    assert_int_equal(of_int(rdma_reject(b, NULL, 1)), EINVAL);
+    int r = of_int(rdma_reject(b, w.bytes, 252));
+    assert_int_equal(rdma_reject(b, w.bytes, 251), 0);
+    cm_expect(s.a, RDMA_CM_EVENT_REJECTED);
+    rdma_destroy_id(b);
+    cm_drop(a);
+    cm_close(&s);
+    return r;
 }
 
 int refused_private_data(void)
 {
-    return with_id(connect_much);
+    assert_int_equal(with_id(connect_much), EINVAL);
+    return reject_much();
 }
 
 static int connect_deep(struct rdma_cm_id *id)
@@ -146,6 +169,21 @@ static int bind_to(const struct sockaddr_storage *addr)
     return r;
 }
 
+/* Nothing outside of this host is reached from its loopback address. */
+int refused_no_route(void)
+{
+    struct sockaddr_storage from, to;
+    struct rdma_cm_id *id;
+    cm_address(&from, "127.0.0.1", 0);
+    cm_address(&to, "192.0.2.1", 0);
+    assert_int_equal(rdma_create_id(w.events, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, 1000),
+                     0);
+    int status = cm_expect(w.events, RDMA_CM_EVENT_ADDR_ERROR);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    return status ? ENETUNREACH : 0; /* of the kernel's choice */
+}
+
 int refused_port_taken(void)
 {
     struct cm_sides s;
@@ -169,6 +207,13 @@ int refused_port_in_use(void)
     return r;
 }
 
+int refused_not_local(void)
+{
+    struct sockaddr_storage addr;
+    cm_address(&addr, "192.0.2.1", 0);
+    return bind_to(&addr);
+}
+
 int refused_port_space(void)
 {
     struct rdma_cm_id *id;
@@ -185,6 +230,18 @@ int refused_option_value(void)
 {
     int one = 1;
     return of_int(rdma_set_option(w.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &one, sizeof(one)));
+}
+
+/* The first may be over already; then the next is the first. */
+int refused_lookup(void)
+{
+    struct rdma_cm_id *id;
+    int r = 0;
+    assert_int_equal(rdma_create_id(w.events, &id, NULL, RDMA_PS_TCP), 0);
+    for (int i = 0; i < LOOKUPS && !r; i++)
+        r = of_int(rdma_resolve_addrinfo(id, "127.0.0.1", "1", NULL));
+    assert_int_equal(rdma_destroy_id(id), 0);
+    return r;
 }
 
 int refused_not_synchronous(void)

@@ -3,8 +3,10 @@
 #include "cases.h"
 
 #include "../api/cm_kit.h"
+#include "env/later.h"
 
 #include <errno.h>
+#include <rdma/xrc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -98,6 +100,50 @@ int refused_offered(void)
     return of_pointer(ibv_create_ah(w.pd, &attr));
 }
 
+int refused_attribute(void)
+{
+    struct ibv_modify_cq_attr attr = {.attr_mask = 1u << 30};
+    return ibv_modify_cq(w.cq, &attr);
+}
+
+int refused_absent(void)
+{
+    return of_pointer(ibv_open_xrc_domain(w.ctx, -1, 0));
+}
+
+int refused_value(void)
+{
+    struct ibv_wc wc;
+    return -ibv_poll_cq(w.cq, -1, &wc);
+}
+
+int refused_in_use(void)
+{
+    struct ibv_td *td = ibv_alloc_td(w.ctx, &(struct ibv_td_init_attr){0});
+    struct ibv_parent_domain_init_attr attr = {.pd = w.pd, .td = td};
+    struct ibv_pd *parent = ibv_alloc_parent_domain(w.ctx, &attr);
+    assert_true(td && parent);
+    int r = ibv_dealloc_td(td);
+    assert_int_equal(ibv_dealloc_pd(parent), 0);
+    assert_int_equal(ibv_dealloc_td(td), 0);
+    return r;
+}
+
+int refused_counted(void)
+{
+    struct ibv_comp_cntr_init_attr attr = {.type = IBV_COMP_CNTR_TYPE_WRS};
+    struct ibv_comp_cntr *counter = ibv_create_comp_cntr(w.ctx, &attr);
+    struct ibv_qp_attach_comp_cntr_attr to = {.op_mask = IBV_QP_ATTACH_COMP_CNTR_OP_SEND};
+    struct ibv_qp_init_attr init = qp_attr();
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &init);
+    assert_true(counter && qp);
+    assert_int_equal(ibv_qp_attach_comp_cntr(qp, counter, &to), 0);
+    int r = ibv_qp_attach_comp_cntr(qp, counter, &to);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_comp_cntr(counter), 0);
+    return r;
+}
+
 int refused_send_state(void)
 {
     return post(w.fresh, IBV_WR_SEND, 0, 0, 0);
@@ -188,6 +234,32 @@ int refused_not_asked(void)
 int refused_no_work(void)
 {
     return built(false);
+}
+
+/* Whichever way the list comes. */
+int refused_no_sges(void)
+{
+    struct ibv_qp_init_attr_ex attr = ex_attr();
+    struct ibv_qp *qp = ibv_create_qp_ex(w.ctx, &attr);
+    assert_non_null(qp);
+    struct ibv_qp_ex *q = ibv_qp_to_qp_ex(qp);
+    ibv_wr_start(q);
+    ibv_wr_send(q);
+    ibv_wr_set_sge_list(q, 1, NULL);
+    assert_int_equal(ibv_wr_complete(q), EINVAL);
+    ibv_destroy_qp(qp);
+
+    struct ibv_recv_wr recv = {.num_sge = 1}, *bad_recv = NULL;
+    assert_int_equal(ibv_post_recv(w.fresh, &recv, &bad_recv), EINVAL);
+    assert_ptr_equal(bad_recv, &recv);
+    assert_int_equal(ibv_post_srq_recv(w.srq, &recv, &bad_recv), EINVAL);
+
+    struct ibv_send_wr wr = {.num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
+    struct ibv_send_wr *bad = NULL;
+    assert_int_equal(ibv_post_send(w.qp, &wr, &bad), EINVAL);
+    assert_ptr_equal(bad, &wr);
+    wr.send_flags = 0;
+    return ibv_post_send(w.qp, &wr, &bad);
 }
 
 int refused_recv_state(void)

@@ -3,6 +3,7 @@
 
 #include "device/context.h"
 #include "env/limits.h"
+#include "env/refuse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct iw_counter *iw_counter_create(struct ibv_context *ctx,
 {
     if (attr->comp_mask || attr->flags ||
         (attr->type != IBV_COMP_CNTR_TYPE_WRS && attr->type != IBV_COMP_CNTR_TYPE_BYTES)) {
-        errno = EINVAL;
+        errno = iw_refuse("ibv_create_comp_cntr", VALUE, "this comp_mask, type or flags");
         return NULL;
     }
     struct iw_counter *c = NULL;
@@ -35,8 +36,9 @@ struct iw_counter *iw_counter_create(struct ibv_context *ctx,
 
 int iw_counter_destroy(struct iw_counter *c)
 {
-    if (atomic_load(&c->users))
-        return EBUSY;
+    unsigned users = atomic_load(&c->users);
+    if (users)
+        return iw_refuse("ibv_destroy_comp_cntr", IN_USE, users, "queues");
     iw_context_put(iw_context(c->pub.context));
     free(c);
     atomic_fetch_sub(&count, 1);

@@ -23,6 +23,12 @@
     /* any call */                                                                                 \
     X(ARGUMENT, EINVAL, "an argument is NULL")                                                     \
     X(OFFERED, EOPNOTSUPP, "an iWARP device does not offer it")                                    \
+    X(ATTRIBUTE, EOPNOTSUPP, "an iWARP device does not offer all of %s")                           \
+    X(ABSENT, ENOSYS, "an iWARP device has neither XRC nor multicast")                             \
+    X(VALUE, EINVAL, "not possible: %s")                                                           \
+    X(IN_USE, EBUSY, "%u %s use it")                                                               \
+    /* posting */                                                                                  \
+    X(NO_SGES, EINVAL, "%d SGEs, and sg_list is NULL")                                             \
     /* posting to a send queue */                                                                  \
     X(SEND_STATE, EINVAL, "the QP is in %s: it sends in RTS only, when it is connected")           \
     X(OPCODE, EINVAL, "an iWARP device does not offer opcode %d")                                  \
@@ -72,6 +78,7 @@
     X(SRQ_SIZE, EINVAL, "max_wr %u (1 to %u), max_sge %u (to %u), srq_limit %u (to max_wr)")       \
     X(SRQ_MODIFY, EOPNOTSUPP, "of an SRQ only the limit can be changed")                           \
     X(SRQ_LIMIT, EINVAL, "a limit of %u, the SRQ has %u")                                          \
+    X(COUNTED, EBUSY, "the QP counts such work with another counter already")                      \
     X(QP_TYPE, EOPNOTSUPP, "type %d: an iWARP device has reliable connections only (IBV_QPT_RC)")  \
     X(QP_SIZE, EINVAL, "%s is %u, at most %u is possible")                                         \
     X(QP_CQ, EINVAL, "a %s queue with entries, and no completion queue for it")                    \
@@ -85,7 +92,7 @@
     X(NO_GID, EINVAL, "the address has no GID (ah_attr.is_global): programs ask for one, as -g 1") \
     X(NO_NUMBER, EINVAL,                                                                           \
       "the QP has no number to be dialled by: rdma_create_qp() made it, or no port was free")      \
-    X(GID_INDEX, EINVAL, "there is no GID %u (grh.sgid_index)")                                    \
+    X(GID_INDEX, EINVAL, "there is no GID %u; \"anywarp devices\" lists them")                     \
     X(GID_KIND, EHOSTUNREACH, "the two GIDs are addresses of different kinds")                     \
     X(ITSELF, EOPNOTSUPP, "a QP cannot be connected to itself")                                    \
     /* ids of librdmacm */                                                                         \
@@ -93,18 +100,22 @@
     X(NO_QP, EINVAL, "the id has no queue pair: rdma_create_qp() first")                           \
     X(QP_TAKEN, EINVAL, "the queue pair is connected, was connected, or is in error")              \
     X(HAS_QP, EINVAL, "the id has a queue pair already")                                           \
-    X(NO_DEVICE, EINVAL, "the id has no device yet: bind, resolve or accept first")                \
+    X(NO_DEVICE, EINVAL,                                                                           \
+      "the id has no device yet: bind or resolve first, and take the event of that")               \
     X(ID_CQ, EINVAL, "the id has completion queues already, and others are given")                 \
     X(PRIVATE_DATA, EINVAL, "%zu bytes of private data, %u are possible")                          \
     X(DEPTH, EINVAL, "%s of %u, the device has %d")                                                \
     X(SERVICE, EOPNOTSUPP, "the id's port space has no connections")                               \
     X(FAMILY, EAFNOSUPPORT, "address family %d")                                                   \
     X(SCOPE, EINVAL, "a link-local address needs its interface (sin6_scope_id)")                   \
+    X(NO_ROUTE, ENETUNREACH, "there is no route to %s (ip route get)")                             \
     X(PORT_TAKEN, EADDRINUSE, "port %u is taken by another id")                                    \
     X(PORT_IN_USE, EADDRINUSE, "port %u is in use: RDMA and TCP share the ports of an address")    \
+    X(NOT_LOCAL, EADDRNOTAVAIL, "%s is no address of this host (ip address)")                      \
     X(PORT_SPACE, EINVAL, "there is no port space %#x")                                            \
     X(OPTION, ENOSYS, "there is no option %d of level %d")                                         \
     X(OPTION_VALUE, EINVAL, "%zu bytes are not the value of the option")                           \
+    X(LOOKUP, EBUSY, "a look-up of the id is under way")                                           \
     X(NOT_SYNCHRONOUS, EINVAL, "the id has an event channel: rdma_get_cm_event() tells of it")
 
 enum iw_refusal {

@@ -103,17 +103,21 @@ struct iw_qp *iw_qp_pin_user(const struct iw_cq *cq, unsigned *bucket)
     return qp;
 }
 
+#define ATTACH "ibv_qp_attach_comp_cntr"
+
 int iw_qp_count(struct iw_qp *qp, struct iw_counter *c, uint32_t ops)
 {
     if (!ops || c->pub.context != qp->pub.context)
-        return EINVAL;
+        return iw_refuse(ATTACH, VALUE, "no op_mask, or a counter of another context");
     if (ops & ~(uint32_t)IW_COUNTER_OPS)
-        return ENOTSUP;
+        return iw_refuse(ATTACH, ATTRIBUTE, "op_mask");
     lock_get(&qp->tx.lock);
     bool early = qp->tx.state == IBV_QPS_RESET || qp->tx.state == IBV_QPS_INIT;
     int r = early ? iw_counter_attach(&qp->counters, c, ops) : EINVAL;
     lock_put(&qp->tx.lock);
-    return r;
+    if (!early)
+        return iw_refuse(ATTACH, VALUE, "a QP that is beyond INIT");
+    return r == EBUSY ? iw_refuse(ATTACH, COUNTED) : r;
 }
 
 #define CREATE "ibv_create_qp"

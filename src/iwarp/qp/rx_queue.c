@@ -57,6 +57,8 @@ int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
     const char *call = rq->srq ? "ibv_post_srq_recv" : "ibv_post_recv";
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
         return iw_refuse_once(&rq->refused, call, RECV_SGES, wr->num_sge, rq->max_sge);
+    if (wr->num_sge > 0 && !wr->sg_list)
+        return iw_refuse_once(&rq->refused, call, NO_SGES, wr->num_sge);
     uint32_t held = iw_slots_held(rq->slots);
     if (rq->tail - rq->head + held >= rq->max_wr)
         return iw_refuse_once(&rq->refused, call, RECV_FULL, rq->max_wr, held);

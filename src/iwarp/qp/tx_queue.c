@@ -118,6 +118,8 @@ static inline int check(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_
     bool is_inline = wr->send_flags & IBV_SEND_INLINE;
     if (wr->num_sge < 0 || (!is_inline && (uint32_t)wr->num_sge > sq->max_sge))
         return refuse(qp, how, SEND_SGES, wr->num_sge, sq->max_sge);
+    if (wr->num_sge > 0 && !wr->sg_list)
+        return refuse(qp, how, NO_SGES, wr->num_sge);
     total_length(wr, len);
     if (*len > IW_MAX_MSG)
         return refuse(qp, how, SEND_LENGTH);

@@ -32,11 +32,11 @@ VERBS_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_n
                                      struct ibv_ah_attr *ah_attr)
 {
     if (!context || port_num != 1 || !wc || !ah_attr)
-        return minus_errno(EINVAL);
+        return minus_errno(iw_refuse(__func__, VALUE, "no context, wc or ah_attr, or " ONE_PORT));
     bool global = wc->wc_flags & IBV_WC_GRH;
     int sgid_index = !global ? 0 : grh ? find_gid(context, &grh->dgid) : -1;
     if (sgid_index < 0)
-        return minus_errno(EINVAL);
+        return minus_errno(iw_refuse(__func__, VALUE, "a GID that is none of the device's"));
     *ah_attr = (struct ibv_ah_attr){
         .dlid = wc->slid,
         .sl = wc->sl,
@@ -61,25 +61,27 @@ VERBS_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_
                                                   struct ibv_grh *grh, uint8_t port_num)
 {
     struct ibv_ah_attr attr;
-    if (!pd || ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
-        return null_errno(EINVAL);
+    if (!pd)
+        return null_errno(iw_refuse(__func__, ARGUMENT));
+    if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+        return NULL;
     return ibv_create_ah(pd, &attr);
 }
 
 VERBS_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
     (void)ah;
-    return EOPNOTSUPP;
+    return iw_refuse(__func__, OFFERED);
 }
 
 VERBS_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     (void)qp, (void)gid, (void)lid;
-    return EOPNOTSUPP;
+    return iw_refuse(__func__, OFFERED);
 }
 
 VERBS_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     (void)qp, (void)gid, (void)lid;
-    return EOPNOTSUPP;
+    return iw_refuse(__func__, OFFERED);
 }

@@ -24,11 +24,13 @@ struct ibv_buf {
 #define BUF_OF(attr) ((attr)->buf)
 #endif
 
+#define FOREIGN_BUF "a buffer of another protection domain, or a range beyond it"
+
 VERBS_EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (!pd || !buf || !size)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(__func__, VALUE, "no pd, no buf or no bytes"));
     if (size > SIZE_MAX / 2)
         return null_errno(ENOMEM);
     struct ibv_buf *b = malloc(sizeof(*b));
@@ -62,14 +64,14 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *bu
                                            size_t length, int access)
 {
     if (!buf || buf->pd != pd || !inside(buf, addr, length))
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(__func__, VALUE, FOREIGN_BUF));
     return (ibv_reg_mr)(pd, addr, length, access);
 }
 
 /* There is no DMA-buf behind any. */
 VERBS_EXPORT int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 {
-    return minus_errno(buf ? ENODATA : EINVAL);
+    return minus_errno(buf ? ENODATA : iw_refuse(__func__, ARGUMENT));
 }
 
 VERBS_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *mr_init_attr)
@@ -79,16 +81,16 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_
     const uint64_t known = IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_BUF |
                            IBV_REG_MR_MASK_DMAH | file;
     if (!pd || !attr || (attr->comp_mask & ~known))
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(__func__, VALUE, "no pd or attributes, or this comp_mask"));
     bool in_memory = attr->comp_mask & IBV_REG_MR_MASK_ADDR;
     if (in_memory == !!(attr->comp_mask & file))
-        return null_errno(EINVAL); /* one of them, not both */
+        return null_errno(iw_refuse(__func__, VALUE, "both or none of an address and a file"));
     if (!in_memory || (attr->comp_mask & IBV_REG_MR_MASK_DMAH))
-        return null_errno(EOPNOTSUPP);
+        return null_errno(iw_refuse(__func__, ATTRIBUTE, "comp_mask: no files, no hints"));
     if ((attr->comp_mask & IBV_REG_MR_MASK_BUF) &&
         (!BUF_OF(attr) || BUF_OF(attr)->pd != pd ||
          !inside(BUF_OF(attr), attr->addr, attr->length)))
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(__func__, VALUE, FOREIGN_BUF));
     uint64_t iova =
         attr->comp_mask & IBV_REG_MR_MASK_IOVA ? attr->iova : (uint64_t)(uintptr_t)attr->addr;
     return ibv_reg_mr_iova2(pd, attr->addr, attr->length, iova, (unsigned)attr->access);
@@ -100,17 +102,17 @@ VERBS_EXPORT struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context,
                                              struct ibv_dmah_init_attr *attr)
 {
     (void)context, (void)attr;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse(__func__, OFFERED));
 }
 
 VERBS_EXPORT int ibv_dealloc_dmah(struct ibv_dmah *dmah)
 {
     (void)dmah;
-    return EOPNOTSUPP;
+    return iw_refuse(__func__, OFFERED);
 }
 
 VERBS_EXPORT int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
 {
     (void)dm;
-    return minus_errno(EOPNOTSUPP);
+    return minus_errno(iw_refuse(__func__, OFFERED));
 }

@@ -41,9 +41,9 @@ VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
     if (!attr->attr_mask)
-        return EINVAL;
+        return iw_refuse("ibv_modify_cq", VALUE, "an attr_mask of 0");
     if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-        return EOPNOTSUPP;
+        return iw_refuse("ibv_modify_cq", ATTRIBUTE, "attr_mask: only moderation");
     return iw_cq_moderate(iw_cq(cq), attr->moderate.cq_count, attr->moderate.cq_period);
 }
 

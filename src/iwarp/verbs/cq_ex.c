@@ -54,7 +54,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
     struct iw_cq *cq = iw_cq_of(ex);
     if (attr->comp_mask)
-        return EINVAL;
+        return iw_refuse("ibv_start_poll", VALUE, "a comp_mask");
     if (!cq->single_threaded)
         lock_get(&cq->poll_lock);
     int r = advance(cq);
@@ -156,6 +156,8 @@ static struct iw_pd *parent_of(struct ibv_context *context, struct ibv_pd *pd)
     return pd && pd->context == context && iw_pd(pd)->root != iw_pd(pd) ? iw_pd(pd) : NULL;
 }
 
+#define EX "ibv_create_cq_ex"
+
 struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
     uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
@@ -164,11 +166,11 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
         attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? parent_of(context, attr->parent_domain) : NULL;
     if ((attr->comp_mask & ~known) || (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
         (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | STAMPS)))
-        return null_errno(EOPNOTSUPP);
+        return null_errno(iw_refuse(EX, ATTRIBUTE, "comp_mask, flags or wc_flags"));
     if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && !parent)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(EX, VALUE, "what is no parent domain of this context"));
     if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(EX, VALUE, "cqe or comp_vector above 2^31 - 1"));
     int r = iw_like_cq(attr->cqe);
     if (r)
         return null_errno(r);

@@ -29,7 +29,7 @@ VERBS_EXPORT void ibv_free_device_list(struct ibv_device **list)
 
 VERBS_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 {
-    return device ? device->name : null_errno(EINVAL);
+    return device ? device->name : null_errno(iw_refuse(__func__, ARGUMENT));
 }
 
 VERBS_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
@@ -45,7 +45,7 @@ VERBS_EXPORT int ibv_get_device_index(struct ibv_device *device)
 VERBS_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     if (!device)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(__func__, ARGUMENT));
     if (iw_chaos(IW_FAULT_OPEN_DEVICE, NULL))
         return null_errno(EMFILE);
     struct iw_context *ctx = iw_context_open(iw_device(device), verbs_fill_ops);
@@ -55,7 +55,7 @@ VERBS_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 VERBS_EXPORT int ibv_close_device(struct ibv_context *context)
 {
     if (!context)
-        return EINVAL;
+        return iw_refuse(__func__, ARGUMENT);
     iw_context_close(iw_context(context));
     return 0;
 }
@@ -63,13 +63,13 @@ VERBS_EXPORT int ibv_close_device(struct ibv_context *context)
 VERBS_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
     (void)cmd_fd;
-    return null_errno(EOPNOTSUPP);
+    return null_errno(iw_refuse(__func__, OFFERED));
 }
 
 VERBS_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     if (!context || !attr)
-        return EINVAL;
+        return iw_refuse(__func__, ARGUMENT);
     iw_device_query(iw_device(context->device), attr);
     return 0;
 }
@@ -84,7 +84,7 @@ int op_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
         .phys_port_cnt_ex = 1,
     };
     if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
-        return EINVAL;
+        return iw_refuse("ibv_query_device_ex", VALUE, "a comp_mask, or so short an answer");
     iw_device_query(iw_device(context->device), &full.orig_attr);
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
     memset(attr, 0, attr_size);
@@ -98,7 +98,7 @@ int op_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
     struct ibv_port_attr full;
     int r = iw_device_query_port(iw_device(context->device), port, &full);
     if (r)
-        return r;
+        return iw_refuse("ibv_query_port", VALUE, ONE_PORT);
     memset(attr, 0, attr_len);
     memcpy(attr, &full, attr_len < sizeof(full) ? attr_len : sizeof(full));
     return 0;
@@ -107,8 +107,10 @@ int op_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
 VERBS_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
                                       uint64_t *port_speed)
 {
-    if (!context || !port_speed || port_num != 1)
-        return EINVAL;
+    if (!context || !port_speed)
+        return iw_refuse(__func__, ARGUMENT);
+    if (port_num != 1)
+        return iw_refuse(__func__, VALUE, ONE_PORT);
     *port_speed = iw_device_port_speed(iw_device(context->device));
     return 0;
 }
@@ -117,6 +119,6 @@ VERBS_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
                                 struct _compat_ibv_port_attr *port_attr)
 {
     if (!context || !port_attr)
-        return EINVAL;
+        return iw_refuse(__func__, ARGUMENT);
     return op_query_port(context, port_num, (struct ibv_port_attr *)port_attr, OLD_PORT_ATTR);
 }

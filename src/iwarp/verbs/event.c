@@ -10,7 +10,7 @@
 VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     if (!context)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(__func__, ARGUMENT));
     if (iw_chaos(IW_FAULT_CREATE_COMP_CHANNEL, NULL))
         return null_errno(EMFILE);
     struct iw_channel *ch = iw_channel_create(context);
@@ -23,7 +23,7 @@ VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
 VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
     if (!channel)
-        return EINVAL;
+        return iw_refuse(__func__, ARGUMENT);
     struct iw_context *ctx = iw_context(channel->context);
     int r = iw_channel_destroy(iw_channel(channel));
     if (!r)
@@ -55,7 +55,7 @@ VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_c
                                   void **cq_context)
 {
     if (!channel || !cq)
-        return minus_errno(EINVAL);
+        return minus_errno(iw_refuse(__func__, ARGUMENT));
     if (iw_chaos(IW_FAULT_GET_CQ_EVENT, NULL))
         return minus_errno(EINTR);
     struct iw_cq *next = next_event(iw_channel(channel));
@@ -76,7 +76,7 @@ VERBS_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 VERBS_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
     if (!context || !event)
-        return minus_errno(EINVAL);
+        return minus_errno(iw_refuse(__func__, ARGUMENT));
     if (iw_chaos(IW_FAULT_GET_ASYNC_EVENT, NULL))
         return minus_errno(EINTR);
     return iw_async_get(iw_context(context), event);

@@ -20,6 +20,9 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
+/** A value of IW_REFUSED_VALUE. */
+#define ONE_PORT "a port_num other than 1"
+
 #define VERBS_EXPORT __attribute__((visibility("default")))
 
 static inline void *null_errno(int error)

@@ -51,7 +51,7 @@ VERBS_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, v
 {
     int err = mr ? iw_mr_rereg(container_of(mr, struct iw_mr, pub), (unsigned)flags,
                                pd ? iw_pd(pd) : NULL, addr, length, (unsigned)access)
-                 : EINVAL;
+                 : iw_refuse(__func__, ARGUMENT);
     if (!err)
         return 0;
     errno = err;
@@ -80,10 +80,10 @@ int op_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 {
     int r = 0;
     if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !sg_list || !num_sge)
-        return EINVAL;
+        return iw_refuse("ibv_advise_mr", VALUE, "these flags, or no entries");
     if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
         advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-        return ENOTSUP;
+        return iw_refuse("ibv_advise_mr", ATTRIBUTE, "the kinds of advice");
     for (uint32_t i = 0; i < num_sge && !r; i++)
         r = prefetch(iw_pd(pd)->root, advice, &sg_list[i]);
     return r;

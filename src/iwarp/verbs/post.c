@@ -43,7 +43,7 @@ int op_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
     struct iw_cq *cq = iw_cq(ibcq);
     if (n <= 0)
-        return n < 0 ? -EINVAL : 0;
+        return n < 0 ? -iw_refuse("ibv_poll_cq", VALUE, "a negative num_entries") : 0;
     int got = iw_cq_take(cq, n, wc);
     iw_engine_polled(&cq->poller);
     if (!got) {

@@ -104,11 +104,11 @@ VERBS_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcod
 VERBS_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     (void)qp, (void)ece;
-    return errno = EOPNOTSUPP;
+    return errno = iw_refuse(__func__, OFFERED);
 }
 
 VERBS_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     (void)qp, (void)ece;
-    return errno = EOPNOTSUPP;
+    return errno = iw_refuse(__func__, OFFERED);
 }

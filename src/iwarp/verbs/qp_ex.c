@@ -243,6 +243,10 @@ static void wr_set_sge_list(struct ibv_qp_ex *q, size_t n, const struct ibv_sge 
         remember(q, REFUSE(q, SEND_SGES, (int)n, max));
         return;
     }
+    if (n && !list) {
+        remember(q, REFUSE(q, NO_SGES, (int)n));
+        return;
+    }
     if (n)
         memcpy(wr->sg_list, list, n * sizeof(*list));
     wr->num_sge = (int)n;

@@ -7,6 +7,8 @@
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
+#define EX "ibv_create_srq_ex"
+
 VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
     if (!pd || !attr)
@@ -30,22 +32,22 @@ struct ibv_srq *op_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
     const uint32_t plain = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
     (void)context;
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(EX, VALUE, "no protection domain in comp_mask"));
     if ((attr->comp_mask & ~plain) ||
         ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC))
-        return null_errno(EOPNOTSUPP);
+        return null_errno(iw_refuse(EX, ATTRIBUTE, "comp_mask or srq_type: no XRC, no tags"));
     return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
 }
 
 VERBS_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-    return srq && attr ? iw_srq_modify(iw_srq(srq), attr, mask) : EINVAL;
+    return srq && attr ? iw_srq_modify(iw_srq(srq), attr, mask) : iw_refuse(__func__, ARGUMENT);
 }
 
 VERBS_EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
     if (!srq || !attr)
-        return EINVAL;
+        return iw_refuse(__func__, ARGUMENT);
     iw_srq_query(iw_srq(srq), attr);
     return 0;
 }
@@ -53,7 +55,7 @@ VERBS_EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 {
     if (!srq)
-        return EINVAL;
+        return iw_refuse(__func__, ARGUMENT);
     unsigned users = atomic_load(&iw_srq(srq)->users);
     if (users)
         return iw_refuse("ibv_destroy_srq", SRQ_USED, users);
@@ -75,5 +77,5 @@ int op_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_w
 {
     (void)srq;
     *bad_op = op;
-    return EOPNOTSUPP;
+    return iw_refuse("ibv_post_srq_ops", OFFERED);
 }

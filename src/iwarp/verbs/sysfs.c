@@ -30,7 +30,7 @@ VERBS_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *bu
 {
     char path[2 * IBV_SYSFS_PATH_MAX];
     if (!dir || !file || !buf)
-        return minus_errno(EINVAL);
+        return minus_errno(iw_refuse(__func__, ARGUMENT));
     if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
         return minus_errno(ENAMETOOLONG);
     int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);

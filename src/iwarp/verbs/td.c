@@ -8,10 +8,12 @@
 
 #include <stdlib.h>
 
+#define PARENT "ibv_alloc_parent_domain"
+
 struct ibv_td *op_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
     if (!attr || attr->comp_mask)
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse("ibv_alloc_td", VALUE, "no attributes, or a comp_mask"));
     struct iw_td *td = calloc(1, sizeof(*td));
     if (!td)
         return null_errno(ENOMEM);
@@ -23,8 +25,9 @@ struct ibv_td *op_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 int op_dealloc_td(struct ibv_td *td)
 {
     struct iw_context *ctx = iw_context(td->context);
-    if (atomic_load(&iw_td(td)->users))
-        return EBUSY;
+    unsigned users = atomic_load(&iw_td(td)->users);
+    if (users)
+        return iw_refuse("ibv_dealloc_td", IN_USE, users, "parent domains");
     free(iw_td(td));
     iw_context_put(ctx);
     return 0;
@@ -42,11 +45,12 @@ struct ibv_pd *op_alloc_parent_domain(struct ibv_context *context,
                            IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;
     if (!attr || !attr->pd || (attr->comp_mask & ~known) ||
         iw_pd(attr->pd)->root != iw_pd(attr->pd))
-        return null_errno(EINVAL);
+        return null_errno(
+            iw_refuse(PARENT, VALUE, "no pd, a parent domain as pd, or this comp_mask"));
     if (attr->pd->context != context || (attr->td && attr->td->context != context))
-        return null_errno(EINVAL);
+        return null_errno(iw_refuse(PARENT, OTHER_CONTEXT, "the protection or thread domain"));
     if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
-        return null_errno(EOPNOTSUPP);
+        return null_errno(iw_refuse(PARENT, ATTRIBUTE, "comp_mask: allocators"));
     struct iw_pd *pd = iw_pd_alloc_parent(iw_pd(attr->pd), attr->td ? iw_td(attr->td) : NULL);
     if (!pd)
         return NULL;
