@@ -30,6 +30,17 @@ void cm_address(struct sockaddr_storage *to, const char *text, uint16_t port)
     }
 }
 
+int cm_listen_plain(struct sockaddr_storage *addr, int backlog)
+{
+    socklen_t len = sizeof(struct sockaddr_in);
+    cm_address(addr, "127.0.0.1", 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)addr, len), 0);
+    assert_int_equal(listen(fd, backlog), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)addr, &len), 0);
+    return fd;
+}
+
 void cm_open(struct cm_sides *s, const char *address)
 {
     s->a = rdma_create_event_channel();

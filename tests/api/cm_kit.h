@@ -25,6 +25,9 @@ void cm_close(struct cm_sides *s);
 /** Fills in an address. @param port  network order */
 void cm_address(struct sockaddr_storage *to, const char *text, uint16_t port);
 
+/** A TCP socket on 127.0.0.1 that listens; @p addr gets its address. */
+int cm_listen_plain(struct sockaddr_storage *addr, int backlog);
+
 /** An id on the channel, with address and route resolved, and a QP with CQs of its own. */
 struct rdma_cm_id *cm_prepare(struct rdma_event_channel *channel,
                               const struct sockaddr_storage *dst);

@@ -18,18 +18,6 @@
 
 #define LINE 1200
 
-/** A TCP socket that listens; @p addr gets its address. */
-static int listen_plain(struct sockaddr_storage *addr)
-{
-    socklen_t len = sizeof(struct sockaddr_in);
-    cm_address(addr, "127.0.0.1", 0);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)addr, len), 0);
-    assert_int_equal(listen(fd, 4), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)addr, &len), 0);
-    return fd;
-}
-
 /** Connects to @p addr, which fails with @p type and @p status, and looks at the line. */
 static void expect_failure(const struct sockaddr_storage *addr, enum rdma_cm_event_type type,
                            int status, const char *reason)
@@ -53,7 +41,7 @@ static void nobody_listens(void **state)
 {
     struct sockaddr_storage addr;
     (void)state;
-    int fd = listen_plain(&addr);
+    int fd = cm_listen_plain(&addr, 4);
     close(fd);
     expect_failure(&addr, RDMA_CM_EVENT_REJECTED, -ECONNREFUSED,
                    "nobody listens there: TCP refused it");
@@ -63,7 +51,7 @@ static void nobody_answers(void **state)
 {
     struct sockaddr_storage addr;
     (void)state;
-    int fd = listen_plain(&addr);
+    int fd = cm_listen_plain(&addr, 4);
     expect_failure(&addr, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT,
                    "TCP is connected, but nobody answered the MPA Request in 500 ms");
     close(fd);
@@ -100,7 +88,7 @@ static void against(const char *answer, enum rdma_cm_event_type type, int status
                     const char *reason)
 {
     struct sockaddr_storage addr;
-    struct other o = {.listening = listen_plain(&addr), .answer = answer};
+    struct other o = {.listening = cm_listen_plain(&addr, 4), .answer = answer};
     pthread_t t;
     void *trouble;
     assert_int_equal(pthread_create(&t, NULL, serve, &o), 0);

@@ -6,6 +6,7 @@
 #include "cm/endpoint.h"
 
 #include "cm/failure.h"
+#include "cm/reason.h"
 #include "common/addr.h"
 #include "common/sys.h"
 #include "conn/stream_tcp.h"
@@ -216,6 +217,18 @@ static int chaos(void)
                                                     : 0;
 }
 
+static void link_up(struct iw_cm *cm, const uint8_t *early, size_t early_len)
+{
+    iw_timer_cancel(&cm->timer);
+    int r = iw_cm_link(cm, early, early_len);
+    if (r) {
+        fail(cm, r);
+        return;
+    }
+    iw_cm_wait_first(cm);
+    iw_cm_step(cm, IW_CM_EV_LINKED);
+}
+
 void iw_cm_send_request(struct iw_cm *cm)
 {
     int error = 0;
@@ -276,30 +289,10 @@ static void send_terminate(struct iw_cm *cm)
 
 static int failed_status(struct iw_cm *cm)
 {
-    if (cm->nego->state == MPA_NEGO_REJECTED)
-        return -ECONNREFUSED;
-    switch (cm->nego->error) {
-    case IW_ERR_IRD_SHORT:
-    case IW_ERR_NO_RTR:
+    int status = iw_cm_reason_status(cm->nego);
+    if (status == -EINVAL)
         send_terminate(cm);
-        return -EINVAL;
-    case IW_ERR_LLP_CLOSED:
-        return -ECONNRESET;
-    default:
-        return -EPROTO;
-    }
-}
-
-static void link_up(struct iw_cm *cm, const uint8_t *early, size_t early_len)
-{
-    iw_timer_cancel(&cm->timer);
-    int r = iw_cm_link(cm, early, early_len);
-    if (r) {
-        fail(cm, r);
-        return;
-    }
-    iw_cm_wait_first(cm);
-    iw_cm_step(cm, IW_CM_EV_LINKED);
+    return status;
 }
 
 /** What the state of the negotiation is to the endpoint; not WAIT_REPLY. */
@@ -335,7 +328,8 @@ void iw_cm_read_reply(struct iw_cm *cm)
     struct iw_cm_row row = iw_cm_take_locked(cm, ev);
     lock_put(&cm->lock);
     if (ev == IW_CM_EV_FAILED) {
-        iw_cm_tls_log(cm, "connection attempt failed");
+        if (!cm->reserved) /* else it is told with the outcome */
+            iw_cm_tls_log(cm, "connection attempt failed");
         cm->status = failed_status(cm);
     }
     iw_cm_carry_out(cm, row);
