@@ -36,10 +36,11 @@ static void send_without_receive(void **state)
     pair_open(&p, &(struct pair_conf){0});
     assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, 1, 0, 100, 0, 0), 0);
     assert_int_equal(side_poll(&p.a).status, IBV_WC_SUCCESS);
-    snprintf(text, sizeof(text),
-             "anywarp: ibv_post_recv: no receive is posted, and a Send of the peer waits for one, "
-             "QP 0x%06x\n",
-             p.b.id->qp->qp_num);
+    snprintf(
+        text, sizeof(text),
+        "anywarp: ibv_post_recv: no receive is posted, and a message of the peer waits for one, "
+        "QP 0x%06x\n",
+        p.b.id->qp->qp_num);
     expect_told(text);
     side_recv(&p.b, 1, 0, 100);
     assert_int_equal(side_poll(&p.b).status, IBV_WC_SUCCESS);
@@ -54,7 +55,7 @@ static void send_to_shared_queue(void **state)
     pair_open(&p, &(struct pair_conf){.srq_wr = 4});
     assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, 1, 0, 100, 0, 0), 0);
     assert_int_equal(side_poll(&p.a).status, IBV_WC_SUCCESS);
-    expect_told("anywarp: ibv_post_srq_recv: no receive is posted, and a Send *\n");
+    expect_told("anywarp: ibv_post_srq_recv: no receive is posted, and a message *\n");
     pair_close(&p, 1);
 }
 
@@ -152,6 +153,100 @@ static void cm_event(void **state)
     cm_close(&s);
 }
 
+/* ---- completion events ---- */
+
+static void *take_event(void *channel)
+{
+    struct ibv_cq *cq;
+    void *context;
+    assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
+    ibv_ack_cq_events(cq, 1);
+    return NULL;
+}
+
+/** Side b waits for an event of its own, until side a's Send comes, for which it is armed then. */
+static void waits_until(struct pair *p, const char *line)
+{
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, take_event, p->b.channel), 0);
+    if (line)
+        expect_told(line);
+    else
+        poll(NULL, 0, 1500);
+    assert_int_equal(ibv_req_notify_cq(p->b.cq, 0), 0);
+    side_recv(&p->b, 9, 0, 100);
+    assert_int_equal(side_post(&p->a, &p->b, IBV_WR_SEND, 1, 0, 8, 0, 0), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+}
+
+static void not_armed(void **state)
+{
+    struct pair p;
+    (void)state;
+    log_clear();
+    pair_open(&p, &(struct pair_conf){0});
+    side_recv(&p.b, 1, 0, 100);
+    assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, 1, 0, 8, 0, 0), 0);
+    waits_until(&p, "anywarp: ibv_get_cq_event: no completion queue of the channel is armed, and 1 "
+                    "completions wait there (ibv_req_notify_cq, then ibv_poll_cq)\n");
+    pair_close(&p, 1);
+}
+
+static void nothing_posted(void **state)
+{
+    struct pair p;
+    (void)state;
+    log_clear();
+    pair_open(&p, &(struct pair_conf){0});
+    assert_int_equal(ibv_req_notify_cq(p.b.cq, 0), 0);
+    waits_until(&p,
+                "anywarp: ibv_get_cq_event: nothing is posted that would complete with an event "
+                "(ibv_post_recv, IBV_SEND_SIGNALED)\n");
+    pair_close(&p, 1);
+}
+
+static void not_signaled(void **state)
+{
+    struct pair p;
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE}, *bad;
+    (void)state;
+    log_clear();
+    pair_open(&p, &(struct pair_conf){0});
+    assert_int_equal(ibv_req_notify_cq(p.b.cq, 0), 0);
+    assert_int_equal(ibv_post_send(p.b.id->qp, &wr, &bad), 0);
+    waits_until(&p, "anywarp: ibv_get_cq_event: nothing is posted that *; the last send was posted "
+                    "without IBV_SEND_SIGNALED (*)\n");
+    pair_close(&p, 1);
+}
+
+static void not_solicited(void **state)
+{
+    struct pair p;
+    (void)state;
+    log_clear();
+    pair_open(&p, &(struct pair_conf){0});
+    side_recv(&p.b, 1, 0, 100);
+    assert_int_equal(ibv_req_notify_cq(p.b.cq, 1), 0);
+    assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, 1, 0, 8, 0, 0), 0);
+    waits_until(&p, "anywarp: ibv_get_cq_event: armed for solicited events only, and 1 completions "
+                    "wait that are none (*)\n");
+    pair_close(&p, 1);
+}
+
+/** Who is armed for what is posted waits in silence. */
+static void a_good_wait(void **state)
+{
+    struct pair p;
+    (void)state;
+    log_clear();
+    pair_open(&p, &(struct pair_conf){0});
+    assert_int_equal(ibv_req_notify_cq(p.b.cq, 0), 0);
+    side_recv(&p.b, 1, 0, 100);
+    waits_until(&p, NULL);
+    assert_false(log_has("*"));
+    pair_close(&p, 1);
+}
+
 /* ---- requests ---- */
 
 static void unanswered_request(void **state)
@@ -204,6 +299,11 @@ int main(void)
         cmocka_unit_test(cq_event),
         cmocka_unit_test(async_event),
         cmocka_unit_test(cm_event),
+        cmocka_unit_test(not_armed),
+        cmocka_unit_test(nothing_posted),
+        cmocka_unit_test(not_signaled),
+        cmocka_unit_test(not_solicited),
+        cmocka_unit_test(a_good_wait),
         cmocka_unit_test(unanswered_request),
         cmocka_unit_test(nothing_to_tell),
     };

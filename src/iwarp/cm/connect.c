@@ -74,6 +74,7 @@ static int begin_tcp(struct iw_cm *cm)
         return r;
     int there = is_there(cm); /* now: another thread can move on, and close it */
     iw_cm_set_timer(cm, iw_conf()->connect_ms);
+    iw_cm_expect_answer(cm);
     r = iw_cm_watch(cm, EPOLLOUT);
     return r ? r : there;
 }
@@ -253,6 +254,7 @@ void iw_cm_send_request(struct iw_cm *cm)
     }
     atomic_store(&cm->requested, true);
     iw_cm_set_timer(cm, iw_conf()->connect_ms);
+    iw_cm_expect_answer(cm);
     if (iw_cm_step(cm, IW_CM_EV_SENT).kind == IW_CM_STEP)
         iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
 }

@@ -246,8 +246,7 @@ void iw_cm_unwatch(struct iw_cm *cm)
     iw_source_del(&cm->source);
 }
 
-/** Not of an endpoint that is dead: nobody would unset it. */
-static void set(struct iw_cm *cm, struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *))
+void iw_cm_arm(struct iw_cm *cm, struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *))
 {
     lock_get(&cm->lock);
     if (cm->state != IW_CM_S_DEAD)
@@ -262,7 +261,7 @@ static void expired(struct iw_timer *t)
 
 void iw_cm_set_timer(struct iw_cm *cm, unsigned ms)
 {
-    set(cm, &cm->timer, ms, expired);
+    iw_cm_arm(cm, &cm->timer, ms, expired);
 }
 
 static void stalled(struct iw_cm *cm, struct iw_qp *qp)
@@ -278,7 +277,7 @@ static void stall_expired(struct iw_timer *t)
 
 void iw_cm_set_stall(struct iw_cm *cm)
 {
-    set(cm, &cm->stall, IW_STALL_MS, stall_expired);
+    iw_cm_arm(cm, &cm->stall, IW_STALL_MS, stall_expired);
 }
 
 static void unmet(struct iw_cm *cm, struct iw_qp *qp)
@@ -294,7 +293,7 @@ static void unmet_expired(struct iw_timer *t)
 
 void iw_cm_set_unmet(struct iw_cm *cm)
 {
-    set(cm, &cm->unmet, IW_UNMET_MS, unmet_expired);
+    iw_cm_arm(cm, &cm->unmet, IW_UNMET_MS, unmet_expired);
 }
 
 static void watch_expired(struct iw_timer *t);
@@ -309,7 +308,7 @@ static void look(struct iw_cm *cm, struct iw_qp *qp)
     lock_put(&cm->lock);
     if (answer == IW_CM_DUE) {
         iw_qp_watched(qp, true);
-        set(cm, &cm->watch, iw_cm_watch_ms(), watch_expired);
+        iw_cm_arm(cm, &cm->watch, iw_cm_watch_ms(), watch_expired);
     } else if (answer == IW_CM_DEAD) {
         iw_qp_lose(qp, -ETIMEDOUT);
     }
@@ -322,7 +321,7 @@ static void watch_expired(struct iw_timer *t)
 
 void iw_cm_set_watch(struct iw_cm *cm)
 {
-    set(cm, &cm->watch, WATCH_MS, watch_expired);
+    iw_cm_arm(cm, &cm->watch, WATCH_MS, watch_expired);
 }
 
 void iw_cm_release(struct iw_cm *cm)

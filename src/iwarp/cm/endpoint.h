@@ -89,7 +89,8 @@ struct iw_cm {
     atomic_uint awaits;    /* those of the QP when the timer was set */
     struct iw_timer stall; /* a linked QP's: iw_qp_stalled() */
     atomic_bool requested; /* the MPA Request is with TCP */
-    struct iw_timer unmet; /* a linked QP's: iw_qp_unmet(); a listener's: nobody decides */
+    struct iw_timer
+        unmet; /* a linked QP's: iw_qp_unmet(); a listener's: nobody decides; or nobody answers */
     struct iw_timer watch; /* a linked QP's, while TCP waits for answers */
     struct iw_cm_silence silence;
     uint8_t tos;
@@ -189,6 +190,8 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param, const char *call);
 
 /** Adds the socket to the engine; the source holds a reference. @return 0 or a negative errno */
 int iw_cm_watch(struct iw_cm *cm, uint32_t events);
+/** Sets one of its timers; not of an endpoint that is dead: nobody would unset it. */
+void iw_cm_arm(struct iw_cm *cm, struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *));
 /** Starts the time limit of the present state; nothing if that is DEAD. */
 void iw_cm_set_timer(struct iw_cm *cm, unsigned ms);
 /** The time limit of an active peer's part of the handshake: @p ms, or less if the knob says so. */

@@ -13,4 +13,7 @@
  */
 void iw_cm_log_failure(const struct iw_cm *cm, int status, uint32_t qp_num);
 
+/** The peer's answer is due: to TCP, or to the Request. If it takes a second, the log says so. */
+void iw_cm_expect_answer(struct iw_cm *cm);
+
 #endif

@@ -4,9 +4,13 @@
 #include "cq/cq.h"
 #include "env/eventfd.h"
 #include "env/refuse.h"
+#include "env/unmet.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define AFTER_MS_MAX 64000 /* between two looks, of which each waits twice as long */
+#define NS_PER_MS    1000000
 
 static struct lock_class locks = LOCK_CLASS(locks, LOCK_CHANNEL);
 
@@ -38,6 +42,7 @@ int iw_channel_destroy(struct iw_channel *ch)
     lock_put(&ch->lock);
     if (users > 0)
         return iw_refuse("ibv_destroy_comp_channel", CHANNEL_USED, users);
+    iw_timer_cancel(&ch->unmet);
     iw_eventfd_close(ch->pub.fd);
     lock_fini(&ch->lock);
     free(ch);
@@ -64,6 +69,7 @@ struct iw_cq *iw_channel_take(struct iw_channel *ch)
     if (!list_empty(&ch->events)) {
         cq = container_of(ch->events.next, struct iw_cq, event_link);
         cq->events_read++;
+        ch->awaited = false;
         if (--cq->events_queued) { /* the others have their turn */
             list_del(&cq->event_link);
             list_add_tail(&ch->events, &cq->event_link);
@@ -74,6 +80,55 @@ struct iw_cq *iw_channel_take(struct iw_channel *ch)
     lock_put(&ch->lock);
     return cq;
 }
+
+/* ---- waits that may never end ---- */
+
+static void silent(struct iw_timer *t);
+
+static void time_locked(struct iw_channel *ch, unsigned ms)
+{
+    assert_held(&ch->lock);
+    ch->timed = true;
+    iw_timer_set(&ch->unmet, ms, silent);
+}
+
+static void silent(struct iw_timer *t)
+{
+    struct iw_channel *ch = container_of(t, struct iw_channel, unmet);
+    lock_get(&ch->lock);
+    unsigned waited_ms = (unsigned)((iw_now() - ch->since) / NS_PER_MS);
+    bool due = ch->awaited && waited_ms >= IW_UNMET_MS;
+    ch->timed = false;
+    if (ch->awaited && !due)
+        time_locked(ch, IW_UNMET_MS - waited_ms);
+    lock_put(&ch->lock);
+    if (!due)
+        return;
+    bool told = ch->look(ch);
+    lock_get(&ch->lock);
+    ch->told = told;
+    if (!told)
+        time_locked(ch, ch->after_ms);
+    if (ch->after_ms < AFTER_MS_MAX)
+        ch->after_ms *= 2;
+    lock_put(&ch->lock);
+}
+
+void iw_channel_expect(struct iw_channel *ch, iw_channel_look *look)
+{
+    lock_get(&ch->lock);
+    if (!ch->awaited) {
+        ch->awaited = true;
+        ch->look = look;
+        ch->since = iw_now();
+        ch->after_ms = IW_UNMET_MS;
+    }
+    if (!ch->timed && !ch->told)
+        time_locked(ch, IW_UNMET_MS);
+    lock_put(&ch->lock);
+}
+
+/* ---- events ---- */
 
 bool iw_channel_queue(struct iw_cq *cq)
 {

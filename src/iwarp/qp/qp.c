@@ -81,6 +81,15 @@ struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num)
     return qp && qp->pub.context == ctx ? qp : NULL;
 }
 
+void iw_qps_visit(void (*f)(struct iw_qp *qp, void *arg), void *arg)
+{
+    lock_get(&numbers.lock);
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct iw_qp *qp = numbers.bucket[i]; qp; qp = qp->hash_next)
+            f(qp, arg);
+    lock_put(&numbers.lock);
+}
+
 static bool uses(const struct iw_qp *qp, const struct iw_cq *cq)
 {
     return qp->send_cq == cq || qp->recv_cq == cq;

@@ -409,6 +409,10 @@ void iw_qp_stop(struct iw_qp *qp);
 void iw_qp_free(struct iw_qp *qp);
 /** By number, in this context. Valid while the program does not destroy it. */
 struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
+/** Calls @p f for each QP of the process; it takes no lock before that of the numbers, but tries.
+ */
+void iw_qps_visit(void (*f)(struct iw_qp *qp, void *arg), void *arg);
+
 /**
  * The next QP that uses @p cq and has not failed, pinned; @p bucket is 0 at first.
  * @return NULL if there is none

@@ -200,6 +200,6 @@ void iw_qp_unmet(struct iw_qp *qp)
         note_unmet(qp, &w);
     iw_qp_leave_rx(qp, &w);
     if (long_early)
-        iw_cm_unmet("%s: no receive is posted, and a Send of the peer waits for one, QP 0x%06x",
+        iw_cm_unmet("%s: no receive is posted, and a message of the peer waits for one, QP 0x%06x",
                     qp->rq->srq ? "ibv_post_srq_recv" : "ibv_post_recv", qp->pub.qp_num);
 }

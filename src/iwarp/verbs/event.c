@@ -5,6 +5,7 @@
 #include "engine/waiter.h"
 #include "env/eventfd.h"
 #include "faults/chaos.h"
+#include "qp/await.h"
 #include "verbs/export.h"
 
 VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
@@ -45,6 +46,8 @@ static struct iw_cq *next_event(struct iw_channel *ch)
             cq = iw_channel_take(ch);
             return cq ? cq : null_errno(EAGAIN);
         }
+        if (iw_log_on(IW_LOG_WARN))
+            iw_channel_expect(ch, iw_await_look);
         int r = iw_engine_wait(fd);
         if (r)
             return null_errno(-r);
