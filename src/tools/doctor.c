@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/doctor.h"
 
+#include "tools/reach.h"
 #include "tools/text.h"
 #include "tools/tool.h"
 
 #include <getopt.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define INDENT 6
+#define INDENT     6
+#define CONNECT_MS 5000
 
 static enum doctor_level worst;
 
@@ -32,13 +36,43 @@ void doctor_say(enum doctor_level level, const char *todo, const char *fmt, ...)
         worst = level;
 }
 
+static void say_step(const struct reach_step *s)
+{
+    doctor_say(s->good ? DOCTOR_GOOD : DOCTOR_WARN, s->todo, "%s, in %.3f ms: %s", s->name, s->ms,
+               s->text);
+}
+
+/** @param where  HOST:PORT @return the port, which is cut off */
+static const char *split(char *where)
+{
+    char *port = strrchr(where, ':');
+    if (!port || port == where || !reach_is_port(port + 1))
+        tool_die(TOOL_USAGE, "doctor: --connect %s: should be HOST:PORT", where);
+    *port = '\0';
+    return port + 1;
+}
+
+static void check_connection(const char *host, const char *port)
+{
+    if (!reach(host, port, CONNECT_MS, say_step))
+        doctor_say(DOCTOR_FAIL, NULL, "no connection to %s, port %s", host, port);
+}
+
 static int doctor(int argc, char **argv)
 {
-    static const struct option none[] = {{0}};
-    if (getopt_long(argc, argv, "+", none, NULL) != -1)
-        return TOOL_USAGE;
+    static const struct option options[] = {{"connect", required_argument, NULL, 'c'},
+                                            {0}};
+    const char *host = NULL, *port = NULL;
+    for (int c; (c = getopt_long(argc, argv, "+c:", options, NULL)) != -1;) {
+        if (c == '?')
+            return TOOL_USAGE;
+        port = split(optarg);
+        host = optarg;
+    }
     doctor_installation();
     doctor_machine();
+    if (host)
+        check_connection(host, port);
     if (optind < argc)
         doctor_program(argv[optind]);
     static const char *const verdicts[] = {
@@ -53,11 +87,13 @@ static int doctor(int argc, char **argv)
 
 const struct tool tool_doctor = {
     .name = "doctor",
-    .arguments = "[COMMAND [ARGUMENT...]]",
+    .arguments = "[--connect HOST:PORT] [COMMAND [ARGUMENT...]]",
     .summary = "find out what keeps anywarp, or a program on it, from working",
     .help =
         "Examines the installation, the environment and the machine, and the program if one is\n"
         "named, without running it. Each finding says what to do about it. The exit status is\n"
-        "0 if nothing is in the way, 1 if something is.\n",
+        "0 if nothing is in the way, 1 if something is.\n"
+        "\n"
+        "  -c, --connect HOST:PORT   also connect to an RDMA listener, as anywarp ping does\n",
     .run = doctor,
 };

@@ -96,13 +96,28 @@ static void check_descriptors(void)
                    (unsigned long long)limit.rlim_max);
 }
 
+/** Queue pairs that are connected by number are found at ports of their own. */
+static void say_of_numbers(int low, int high)
+{
+    const char *ports = getenv("ANYWARP_PORTS");
+    char range[32];
+    snprintf(range, sizeof(range), "%d-%d", low, high);
+    doctor_say(DOCTOR_NOTE,
+               "open them both ways where a firewall is between the hosts; ANYWARP_PORTS has fewer",
+               "queue pairs by GID and number are reached at TCP ports %s, not through NAT",
+               ports && *ports ? ports : range);
+}
+
 static void check_ports(void)
 {
     int low, high;
     FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-    if (f && fscanf(f, "%d %d", &low, &high) == 2 && high - low < PORTS_FEW)
-        doctor_say(DOCTOR_WARN, "widen it: sysctl net.ipv4.ip_local_port_range",
-                   "connections have only the ports %d to %d to start from", low, high);
+    if (f && fscanf(f, "%d %d", &low, &high) == 2) {
+        if (high - low < PORTS_FEW)
+            doctor_say(DOCTOR_WARN, "widen it: sysctl net.ipv4.ip_local_port_range",
+                       "connections have only the ports %d to %d to start from", low, high);
+        say_of_numbers(low, high);
+    }
     if (f)
         fclose(f);
 }

@@ -41,10 +41,10 @@ script_of()
         sed '/&$/ { s/^/listening=$(listeners)\n/; s/$/\nmore_listeners $listening/ }'
 }
 
-# shape: text without what differs from run to run: keys, addresses, numbers of QPs, GUIDs.
+# shape: text without what differs from run to run: keys, addresses, numbers of QPs, GUIDs, times.
 shape()
 {
-    sed -E 's/0x[0-9a-f]+/0x#/g; s/[0-9a-f]{16}/#/g; s/([0-9a-f]{4}:){3}[0-9a-f]{4}/#/g
+    sed -E 's/0x[0-9a-f]+/0x#/g; s/[0-9a-f]{16}/#/g; s/([0-9a-f]{4}:){3}[0-9a-f]{4}/#/g; s/[0-9]+\.[0-9]+ ms/# ms/g
         s/[[:space:]]+/ /g; s/^ //; s/ ?(\.\.\.)?$//'
 }
 

@@ -51,6 +51,8 @@ expect 0 'warn ANYWARP_CRC=maybe is not understood.* -> auto, on, off ' \
     env ANYWARP_CRC=maybe "$ANYWARP" doctor
 expect 0 'warn ANYWARP_CRCS is set, but there is no such' env ANYWARP_CRCS=on "$ANYWARP" doctor
 expect 0 'warn ANYWARP_CONGESTION=none is refused' env ANYWARP_CONGESTION=none "$ANYWARP" doctor
+expect 0 'note queue pairs by GID and number are reached at TCP ports 20000-20009, not through NAT' \
+    env ANYWARP_PORTS=20000-20009 "$ANYWARP" doctor
 expect 0 'warn a process may open 500 descriptors' sh -c 'ulimit -n 500; "$ANYWARP" doctor'
 mkdir "$dir/before"
 touch "$dir/before/libibverbs.so.1"

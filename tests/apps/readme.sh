@@ -56,7 +56,9 @@ for block in "$dir"/blocks/*; do
     command=$(sed -n '1s/^\$ //p' "$block")
     [ -n "$command" ] || failed "a block does not begin with a command: $(cat "$block")"
     # Its client fails, which is what it shows.
-    [ "$command" != 'export VERBS_LOG_LEVEL=2' ] || sed -i 's/^\$.* 127.0.0.1$/& || true/' "$block"
+    case $command in
+    'export VERBS_LOG_LEVEL=2' | 'anywarp ping '*) sed -i -E 's/^\$.* 127.0.0.1( 9)?$/& || true/' "$block" ;;
+    esac
     elsewhere "$command" || play "$command" "$block" -e
 done
 for file in quickstart check bench/run tests/interop/siw/matrix; do
