@@ -144,6 +144,14 @@ static void terminate(struct peer *p, const struct row *r, const struct peer_seg
     peer_send_seg(p, &s);
 }
 
+/** What the code leaves open: it stands for a key that there is not, and for one without the right.
+ */
+static const char *hint(const struct row *r)
+{
+    bool stag = r->layer == 1 && r->etype == 1 && r->code == 0;
+    return stag ? "; it has no such key, or that gives no remote write: its log tells" : "";
+}
+
 static void run(const struct row *r)
 {
     static struct peer p;
@@ -172,8 +180,8 @@ static void run(const struct row *r)
     if (r->blamed)
         snprintf(line, sizeof(line), "RDMA Read, wr_id 0x%x: ", r->blamed);
     snprintf(line + strlen(line), sizeof(line) - strlen(line),
-             "peer sent a Terminate message: %s%s; %d send and 1 receive work requests flushed",
-             r->name, about[r->quote], r->blamed ? 2 : 3);
+             "peer sent a Terminate message: %s%s%s; %d send and 1 receive work requests flushed",
+             r->name, about[r->quote], hint(r), r->blamed ? 2 : 3);
     log_expect(v->id->qp->qp_num, line);
     log_clear();
     peer_close(&p);

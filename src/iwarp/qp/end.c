@@ -178,6 +178,13 @@ static void name_opcodes_locked(const struct iw_qp *qp, const struct terminate *
     }
 }
 
+/** DDP has one code for a Write to a key that there is not, and to one without the right. */
+static void say_what_it_hides(const struct terminate *t, char *text, size_t size)
+{
+    if (iw_err_from_terminate(t->layer, t->etype, t->code) == IW_ERR_TAGGED_STAG)
+        text_add(text, size, "; it has no such key, or that gives no remote write: its log tells");
+}
+
 /** What InfiniBand calls that. @return 0: the peer's QP has failed by no fault of ours */
 static enum ibv_wc_status refusal(const struct terminate *t)
 {
@@ -207,6 +214,7 @@ static void peer_refused_locked(struct iw_qp *qp, const struct terminate *t)
         iw_request_blame_locked(&qp->tx, t);
     terminate_describe(t, text, sizeof(text));
     name_opcodes_locked(qp, t, text, sizeof(text));
+    say_what_it_hides(t, text, sizeof(text));
     iw_qp_explain(qp, IW_ERR_PEER_TERMINATE, "%s", text);
     note_locked(qp, IW_ERR_PEER_TERMINATE, &qp->rx.wakes);
 }
