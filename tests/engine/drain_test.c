@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Streams that end while what we send is stuck in a full window, or what came in waits. */
+/*
+ * What we send is stuck in a full window, or what came in waits: streams that end meanwhile, and
+ * acknowledgements that fall due.
+ */
+#include "conn/note.h"
 #include "conn/stream_mem.h"
 #include "engine/still.h"
 #include "unit/vectors.h"
 
 #include "qp/link.h"
 #include "wire/bytes.h"
+#include "wire/fpdu.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -265,9 +270,42 @@ static void nothing_before_a_fin_that_was_taken_in_is_lost(void **state)
     assert_int_equal(ibv_dereg_mr(to), 0);
 }
 
+/** By number, with nothing else to send: the acknowledgement follows what TCP takes later. */
+static void an_acknowledgement_follows_what_was_stuck(void **state)
+{
+    static uint8_t wire[2 * BYTES];
+    struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
+    struct ibv_recv_wr *bad, wr = {.wr_id = 2};
+    struct ddp_seg last = {0};
+    struct ibv_wc wc;
+    size_t sent = 0, at = 0;
+    ssize_t n;
+    (void)state;
+    iw_qp(qp)->by_number = true;
+    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+    post_send(1);
+    assert_true(iw_qp(qp)->tx.blocked);
+    still_empty_send(peer);
+    still_run(qp, EPOLLIN);
+    assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+    assert_int_equal(wc.wr_id, 2);
+    while ((n = peer->ops->recv(peer, wire + sent, sizeof(wire) - sent)) > 0) {
+        sent += (size_t)n;
+        still_run(qp, EPOLLOUT);
+    }
+    assert_int_equal(n, -EAGAIN);
+    for (; at < sent; at += fpdu_size(get_be16(wire + at)))
+        assert_int_equal(ddp_decode(wire + at + 2, get_be16(wire + at), &last), IW_OK);
+    assert_int_equal(at, sent);
+    assert_true(last.tagged);
+    assert_int_equal(last.stag, IWC_NOTE_ACK);
+    assert_int_equal(last.to, STILL_EMPTY_SEND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_acknowledgement_follows_what_was_stuck, setup, teardown),
         cmocka_unit_test_setup_teardown(flushed_memory_is_free, setup, teardown),
         cmocka_unit_test_setup_teardown(deregistered_memory_is_not_sent, setup, teardown),
         cmocka_unit_test_setup_teardown(terminate_meets_full_window, setup, teardown),

@@ -8,7 +8,6 @@
 #include "unit/vectors.h"
 
 #include "qp/link.h"
-#include "wire/bytes.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -128,17 +127,6 @@ static void post_receive(void)
     assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 }
 
-/** The peer's: an empty Send without CRC. */
-static void answer(void)
-{
-    uint8_t fpdu[2 + DDP_UNTAGGED_HDR + 4] = {0};
-    struct iwc_stream *peer = iwc_stream_mem_stream(pair[1]);
-    struct iovec v = {fpdu, sizeof(fpdu)};
-    put_be16(fpdu, DDP_UNTAGGED_HDR);
-    ddp_encode_untagged(fpdu + 2, RDMAP_SEND, true, 0, 1, 0);
-    assert_int_equal(peer->ops->send(peer, &v, 1), sizeof(fpdu));
-}
-
 static pthread_t start(void *(*run)(void *))
 {
     pthread_t t;
@@ -170,7 +158,7 @@ static pthread_t exchange(pthread_t *receiver)
     post_receive();
     pthread_t asker = start(ask);
     assert_int_equal(sem_wait(&with_peer), 0);
-    answer();
+    still_empty_send(iwc_stream_mem_stream(pair[1]));
     *receiver = start(receive);
     return asker;
 }

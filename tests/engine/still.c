@@ -4,6 +4,8 @@
 #include "device/context.h"
 #include "env/random.h"
 #include "qp/link.h"
+#include "wire/bytes.h"
+#include "wire/opcode.h"
 
 #include <sys/epoll.h>
 
@@ -78,6 +80,17 @@ void still_run(struct ibv_qp *q, uint32_t events)
     if (qp->stream && !qp->tx.linked)
         qp->stream->ops->shutdown(qp->stream); /* the CM's part: it closes what was released */
     iw_deferred_wait(&qp->tx.deferred);
+}
+
+void still_empty_send(struct iwc_stream *peer)
+{
+    uint8_t fpdu[STILL_EMPTY_SEND] = {0};
+    struct iovec v = {fpdu, sizeof(fpdu)};
+    put_be16(fpdu, DDP_UNTAGGED_HDR);
+    ddp_encode_untagged(fpdu + 2, RDMAP_SEND, true, 0, 1, 0);
+    ssize_t taken = peer->ops->send(peer, &v, 1);
+    assert(taken == sizeof(fpdu));
+    (void)taken;
 }
 
 void still_unlink(struct ibv_qp *q)

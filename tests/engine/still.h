@@ -8,6 +8,7 @@
 #define ANYWARP_TESTS_STILL_H
 
 #include "qp/qp.h"
+#include "wire/ddp.h"
 
 /** Begins the series from which STags, QP numbers and still_random() come. */
 void still_seed(uint64_t seed);
@@ -25,6 +26,10 @@ void still_link(struct ibv_qp *q, struct iwc_stream *stream, const struct mpa_re
  * was left for later; and the CM, which closes a stream that is released.
  */
 void still_run(struct ibv_qp *q, uint32_t events);
+
+#define STILL_EMPTY_SEND (2 + DDP_UNTAGGED_HDR + 4)
+/** The peer sends its first message: a Send of nothing, without CRC, STILL_EMPTY_SEND bytes. */
+void still_empty_send(struct iwc_stream *peer);
 
 /** Takes the stream away, whatever state it is in: all work requests are completed then. */
 void still_unlink(struct ibv_qp *q);

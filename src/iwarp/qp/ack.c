@@ -56,12 +56,13 @@ void iw_acks_failed(struct iw_qp *qp)
     iw_acks_advance(qp);
 }
 
-/** Whether bytes may still be sent. */
+/** Whether bytes may still be sent: behind a Terminate none. */
 static bool sends_locked(const struct iw_qp *qp)
 {
     enum iwc_close_state s = qp->end.close;
     assert_held(&qp->tx.lock);
-    return qp->tx.linked && (s == IWC_CLOSE_OPEN || iwc_close_sends(s));
+    return qp->tx.linked && (s == IWC_CLOSE_OPEN || s == IWC_CLOSE_FLUSHING ||
+                             (s == IWC_CLOSE_TERM && qp->end.term_queued));
 }
 
 bool iw_ack_due_locked(const struct iw_qp *qp)

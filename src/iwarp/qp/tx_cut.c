@@ -322,18 +322,18 @@ static void cut_rtr_locked(struct iw_qp *qp)
 
 enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
 {
-    bool whole = true;
-    if (qp->tx.rtr)
+    bool whole = true, stranded = iw_qp_is_stranded_locked(qp);
+    if (qp->tx.rtr && !stranded)
         cut_rtr_locked(qp);
     if (qp->by_number)
-        iw_acks_cut_locked(qp, wr_may_go(&qp->tx));
+        iw_acks_cut_locked(qp, !stranded && wr_may_go(&qp->tx));
     while (whole) {
         if (qp->end.error || qp->end.term_queued) {
             if (qp->end.term_queued)
                 cut_terminate_locked(qp);
             return IW_OK;
         }
-        if (iw_qp_is_stranded_locked(qp)) /* what TCP takes now is lost, and not complete */
+        if (stranded) /* what TCP takes now is lost, and not complete */
             return IW_OK;
         bool wr = wr_may_go(&qp->tx);
         bool response = qp->tx.irq_cut != qp->tx.ird.tail;

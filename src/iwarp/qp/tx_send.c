@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 #include "env/guard.h"
 #include "env/pool.h"
+#include "qp/ack.h"
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/tx_answers.h"
@@ -108,7 +109,8 @@ static enum fate next_locked(struct iw_qp *qp, uint64_t bytes)
     struct iw_qp_tx *tx = &qp->tx;
     assert_held(&tx->lock);
     if (bytes) {
-        bool left = qp->end.term_queued || tx->sq.cut != tx->sq.tail || tx->irq_cut != tx->ird.tail;
+        bool left = qp->end.term_queued || tx->sq.cut != tx->sq.tail ||
+                    tx->irq_cut != tx->ird.tail || iw_ack_due_locked(qp);
         return left ? MORE : DONE;
     }
     /* there were local operations at most */
