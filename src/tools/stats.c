@@ -33,13 +33,17 @@ static bool read_at(int fd, void *buf, size_t len, size_t at)
     return n == (ssize_t)len;
 }
 
+#define ROW_MAX sizeof(struct stats_qp)
+_Static_assert(ROW_MAX >= sizeof(struct stats_error) && ROW_MAX >= sizeof(struct stats_cq),
+               "the largest of them");
+
 /**
  * Reads a row whose first field is its seq and whose first @p constant bytes change with it.
  * @return false if it is not in the file or does not come to rest
  */
 static bool read_row(int fd, void *row, size_t size, size_t constant, size_t at)
 {
-    uint8_t again[sizeof(struct stats_error)];
+    uint8_t again[ROW_MAX];
     uint32_t seq;
     for (int i = 0; i < LOOKS; i++) {
         if (!read_at(fd, row, size, at) || !read_at(fd, again, size, at))
@@ -91,6 +95,8 @@ static void read_qps(struct stats *s, int fd)
             q->state = IBV_QPS_ERR + 1; /* unknown */
         if (q->error >= IW_ERR_COUNT)
             q->error = IW_OK;
+        q->tls.cipher[sizeof(q->tls.cipher) - 1] = 0;
+        q->tls.identity[sizeof(q->tls.identity) - 1] = 0;
         add_traffic(s, q);
         s->nqps++;
     }

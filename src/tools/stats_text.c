@@ -115,6 +115,13 @@ static void print_counters(FILE *f, const char *title, const char *prefix,
     fputc('\n', f);
 }
 
+/** What another process wrote may hold what a terminal obeys. */
+static void print_words(FILE *f, const char *s)
+{
+    for (; *s; s++)
+        fputc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, f);
+}
+
 static void print_qp(FILE *f, const struct stats_qp *q)
 {
     char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
@@ -126,6 +133,13 @@ static void print_qp(FILE *f, const struct stats_qp *q)
                 local, peer, q->flags & STATS_INITIATOR ? "active" : "passive", q->rev,
                 q->flags & STATS_CRC ? "on" : "off", q->flags & STATS_MARKERS ? "on" : "off",
                 q->ird, q->ord, q->flags & STATS_ANYWARP ? "yes" : "no");
+    if (q->tls.cipher[0]) {
+        fputs(" tls ", f);
+        print_words(f, q->tls.cipher);
+        fputs(" identity \"", f);
+        print_words(f, q->tls.identity);
+        fputc('"', f);
+    }
     fprintf(f, " send_cq %" PRIu32 " recv_cq %" PRIu32, q->send_cq, q->recv_cq);
     if (q->sq.size)
         fprintf(f, " sq %" PRIu32 "/%" PRIu32, q->sq.used, q->sq.size);
@@ -140,13 +154,6 @@ static void print_qp(FILE *f, const struct stats_qp *q)
     print_counters(f, "    out", "iwOut", &q->out);
     if (q->error)
         fprintf(f, "    cause %s\n", iw_err_info(q->error)->text);
-}
-
-/** What another process wrote may hold what a terminal obeys. */
-static void print_words(FILE *f, const char *s)
-{
-    for (; *s; s++)
-        fputc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, f);
 }
 
 static void print_process(FILE *f, const struct stats *s)
@@ -281,6 +288,8 @@ static void json_qp(FILE *f, const struct stats_qp *q)
                 json_bool(q->flags & STATS_CRC), json_bool(q->flags & STATS_MARKERS),
                 json_bool(q->flags & STATS_P2P), q->ird, q->ord,
                 json_bool(q->flags & STATS_ANYWARP));
+        json_member(f, "cipher", q->tls.cipher[0] ? q->tls.cipher : NULL);
+        json_member(f, "identity", q->tls.cipher[0] ? q->tls.identity : NULL);
     }
     fprintf(f, "\"send_cq\": %" PRIu32 ", \"recv_cq\": %" PRIu32 ", \"cause\": ", q->send_cq,
             q->recv_cq);

@@ -86,6 +86,7 @@ static void what_is_written_is_read(void **state)
     struct stats_qp *qp = iw_stats_qp_take(0x123456, cq, NULL);
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons(1)};
     struct sockaddr_in6 peer = {.sin6_family = AF_INET6, .sin6_port = htons(2)};
+    const struct tls_peer_name tls = {.cipher = "C", .identity = "CN=x"};
     inet_pton(AF_INET, "10.1.2.3", &local.sin_addr);
     inet_pton(AF_INET6, "fe80::1", &peer.sin6_addr);
     iw_stats_set(&cq->tail, 10);
@@ -95,7 +96,8 @@ static void what_is_written_is_read(void **state)
                                                  .flags = STATS_CRC,
                                                  .rev = 2,
                                                  .ird = 3,
-                                                 .ord = 4});
+                                                 .ord = 4,
+                                                 .tls = &tls});
     iw_stats_set(&qp->state, IBV_QPS_RTS);
     iwc_flow_segment(&qp->in, RDMAP_SEND_SE_INV, false, 1000);
     iwc_flow_segment(&qp->in, RDMAP_SEND_SE_INV, true, 24);
@@ -116,6 +118,8 @@ static void what_is_written_is_read(void **state)
     assert_memory_equal(s.qps[0].local, &local.sin_addr, 4);
     assert_memory_equal(s.qps[0].peer, &peer.sin6_addr, 16);
     assert_int_equal(s.qps[0].peer_port, 2);
+    assert_string_equal(s.qps[0].tls.cipher, "C");
+    assert_string_equal(s.qps[0].tls.identity, "CN=x");
     assert_int_equal(s.in.bytes[IWC_KIND_SEND], 1024);
     assert_int_equal(s.in.messages[IWC_KIND_SEND], 1);
     assert_int_equal(s.in.invalidates, 1);

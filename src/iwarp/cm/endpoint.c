@@ -190,6 +190,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         .agreed = &n->result,
         .local = (struct sockaddr *)&local,
         .peer = (struct sockaddr *)&peer,
+        .tls = cm->tls ? iwc_stream_tls_peer(cm->tls) : NULL,
         .same_host = cm->same_host,
         .responder = !n->initiator,
         .hold = !n->initiator || !n->result.ext,

@@ -341,7 +341,9 @@ void iw_cm_read_request(struct iw_cm *cm)
         iw_cm_destroy(cm); /* with a Reply, so that it does not try revision 1 */
     } else if (state == MPA_NEGO_FAILED) {
         iw_cm_tls_log(cm, "connection dropped");
-        if (r > 0)
+        if (r > 0 && !cm->tls && buf[0] == IWC_TLS_RECORD_TYPE)
+            iw_log(IW_LOG_WARN, "connection dropped: the peer speaks TLS, ANYWARP_TLS=off here");
+        else if (r > 0)
             iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
         iw_cm_step(cm, IW_CM_EV_DROP);
     }

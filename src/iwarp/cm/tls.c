@@ -11,11 +11,12 @@
 #include "observe/pcap.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 struct copy {
     uint8_t *to;
-    size_t len;
+    size_t skip, len;
     const struct iovec *iov;
 };
 
@@ -23,18 +24,33 @@ static void copy(void *arg)
 {
     const struct copy *c = arg;
     const struct iovec *v = c->iov;
-    size_t part;
-    for (size_t at = 0; at < c->len; at += part, v++) {
-        part = v->iov_len < c->len - at ? v->iov_len : c->len - at;
-        memcpy(c->to + at, v->iov_base, part);
+    size_t part, skip = c->skip;
+    while (skip >= v->iov_len)
+        skip -= v++->iov_len;
+    for (size_t at = 0; at < c->len; at += part, v++, skip = 0) {
+        part = v->iov_len - skip < c->len - at ? v->iov_len - skip : c->len - at;
+        memcpy(c->to + at, (const uint8_t *)v->iov_base + skip, part);
     }
 }
 
-static bool gather(uint8_t *to, size_t len, const struct iovec *iov, unsigned n)
+static bool gather(uint8_t *to, size_t skip, size_t len, const struct iovec *iov, unsigned n)
 {
-    struct copy c = {.to = to, .len = len, .iov = iov};
-    return !iw_guarded(copy, &c, iov, n);
+    struct copy c = {.to = to, .skip = skip, .len = len, .iov = iov};
+    return !len || !iw_guarded(copy, &c, iov, n);
 }
+
+static bool judge(void *arg, const struct tls_peer *peer, char *why, size_t size)
+{
+    const struct iw_cm *cm = arg;
+    const char *no = cm->dst.ss_family && !iw_tls_is_for(peer, &cm->dst)
+                         ? "the peer's certificate is for other addresses"
+                         : NULL;
+    if (no)
+        snprintf(why, size, "%s", no);
+    return !no;
+}
+
+static const struct iwc_tls_user user = {.gather = gather, .judge = judge};
 
 int iw_cm_tls_may(const char *call)
 {
@@ -50,7 +66,7 @@ static int put_tls(struct iw_cm *cm, bool client)
 {
     const char *why;
     struct ssl_ctx_st *ctx = iw_tls_context(&why);
-    cm->tls = ctx ? iwc_stream_tls_create(ctx, &cm->tcp.base, client, gather) : NULL;
+    cm->tls = ctx ? iwc_stream_tls_create(ctx, &cm->tcp.base, client, &user, cm) : NULL;
     if (!cm->tls)
         return -ENOMEM;
     cm->stream = cm->tls;
@@ -72,6 +88,14 @@ int iw_cm_tls_connect(struct iw_cm *cm)
     return r;
 }
 
+/** A peer that speaks plain MPA is told so in the words of TLS, which an anywarp understands. */
+static void ask_for_tls(int fd)
+{
+    static const uint8_t insufficient_security[] = {21, 3, 3, 0, 2, 2, 71};
+    iw_log(IW_LOG_WARN, "connection dropped: ANYWARP_TLS=require: the peer spoke plain MPA");
+    sys_send(fd, insufficient_security, sizeof(insufficient_security), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 int iw_cm_tls_accept_locked(struct iw_cm *cm)
 {
     uint8_t first;
@@ -87,8 +111,7 @@ int iw_cm_tls_accept_locked(struct iw_cm *cm)
         if (n == 1 && first == IWC_TLS_RECORD_TYPE) {
             r = put_tls(cm, false);
         } else if (n == 1 && policy == IW_TLS_REQUIRE) {
-            iw_log(IW_LOG_WARN,
-                   "connection dropped: ANYWARP_TLS=require: the peer spoke plain MPA");
+            ask_for_tls(cm->fd);
             return -EACCES;
         }
     }

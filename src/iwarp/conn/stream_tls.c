@@ -3,39 +3,58 @@
 
 #include "common/list.h"
 #include "common/lock.h"
+#include "conn/tls_handshake.h"
+#include "conn/tls_record.h"
 #include "wire/mpa.h"
 
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <openssl/x509_vfy.h>
+#include <openssl/crypto.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER        5 /* of a record: type, version, length */
-#define CHUNK_MAX     SSL3_RT_MAX_PLAIN_LENGTH
-#define BULK_MAX      (4 * CHUNK_MAX) /* records that go out by one call */
+#define BULK_RECORDS  4 /* that go out by one call */
+#define BULK_MAX      (BULK_RECORDS * TLS_RECORD_DATA_MAX)
+#define BULK_BYTES    (BULK_RECORDS * (TLS_RECORD_DATA_MAX + TLS_RECORD_EXTRA) + SPARE)
+#define SMALL_MAX     2048
+#define SMALL_BYTES   (SMALL_MAX + TLS_RECORD_EXTRA + SPARE)
+#define SPARE         (2 * (KEY_UPDATE + TLS_RECORD_EXTRA)) /* for a KeyUpdate and an alert */
+#define KEY_UPDATE    5                                     /* bytes of the message */
+#define UPDATE_TYPE   24
+#define TICKET_TYPE   4
 /* A new key well before 2^24.5 records, which AES-GCM is good for (RFC 8446 section 5.5). */
 #define REKEY_RECORDS (1u << 23)
+
+_Static_assert(IWC_TLS_ROOM == TLS_RECORD_MAX, "told without tls_record.h");
+_Static_assert(MPA_START_MAX <= SMALL_MAX, "what waits for the handshake has room");
 
 struct tls {
     struct iwc_stream base;
     struct iwc_stream *under;
-    iwc_gather *gather;
-    struct lock lock; /* OpenSSL wants one thread at a time, and an iWARP stream has two halves */
-    SSL *ssl;
-    BIO *in, *out;    /* owned by ssl */
-    uint32_t records; /* written with the present key */
-    bool held;        /* the last byte given to ssl is not reported as taken */
-    bool established;
-    int failed; /* a negative errno: it is over */
-    uint8_t header[HEADER];
-    size_t record_has, record_len; /* of the record that came in a part so far; len 0: unknown */
-    uint8_t *bulk;                 /* of BULK_MAX bytes; NULL: not needed yet */
-    size_t early_len;
-    uint8_t early[MPA_START_MAX];
+    const struct iwc_tls_user *user;
+    void *arg;
+    atomic_bool established;
+    atomic_int failed; /* a negative errno: it is over */
+
+    struct lock lock; /* of all but what is received, and of that during the handshake */
+    struct tls_handshake handshake;
+    bool judged;
+    size_t early_len; /* waits in out[] */
+    struct tls_half seal;
+    uint8_t *out;            /* small[], or of BULK_BYTES */
+    size_t out_from, out_to; /* what the stream below has not taken */
+    bool said_end;
+    bool held;              /* the last byte that was encrypted is not reported as taken */
+    atomic_bool update_due; /* the peer asked for a new key */
     char why[192];
+
+    struct tls_half open;
+    bool ended;      /* the peer has announced its end */
+    uint8_t *part;   /* of TLS_RECORD_MAX bytes, NULL: not needed yet */
+    size_t part_len; /* of a record, in it */
+
+    uint8_t small[SMALL_BYTES];
 };
 
 static struct tls *tls_of(struct iwc_stream *s)
@@ -43,192 +62,291 @@ static struct tls *tls_of(struct iwc_stream *s)
     return container_of(s, struct tls, base);
 }
 
-/** Hands to the stream below what is encrypted. @return 0, -EAGAIN for a rest, or its error */
+/* ---- what goes out ---- */
+
+/** @return 0, -EAGAIN for a rest, or another negative errno */
 static int flush_locked(struct tls *t)
 {
-    char *p;
     assert_held(&t->lock);
-    for (long left; (left = BIO_get_mem_data(t->out, &p)) > 0;) {
-        struct iovec v = {.iov_base = p, .iov_len = (size_t)left};
+    while (t->out_from < t->out_to) {
+        struct iovec v = {.iov_base = t->out + t->out_from, .iov_len = t->out_to - t->out_from};
         ssize_t n = t->under->ops->send(t->under, &v, 1);
         if (n < 0)
             return (int)n;
-        if (n == left)
-            (void)BIO_reset(t->out);
-        else
-            while (n > 0) { /* a BIO has no other way to forget its first bytes */
-                char drop[1024];
-                n -= BIO_read(t->out, drop, n < 1024 ? (int)n : 1024);
-            }
+        t->out_from += (size_t)n;
     }
+    t->out_from = t->out_to = 0;
     return 0;
 }
 
-static int fail_locked(struct tls *t, int error, const char *why)
+/** Adds a record whose data stands in its place already. @return whether OpenSSL did not fail */
+static bool add_locked(struct tls *t, enum tls_content type, size_t len)
 {
     assert_held(&t->lock);
-    if (!t->failed) {
-        t->failed = error;
-        snprintf(t->why, sizeof(t->why), "%s", why);
-        flush_locked(t); /* the alert */
-    }
-    return t->failed;
+    size_t n = tls_seal(&t->seal, type, t->out + t->out_to, len);
+    t->out_to += n;
+    return n != 0;
 }
 
-/** OpenSSL has found an error: the certificate's is told before its own. */
-static int fail_ssl_locked(struct tls *t)
+static bool add_bytes_locked(struct tls *t, enum tls_content type, const uint8_t *p, size_t len)
 {
-    long verify = SSL_get_verify_result(t->ssl);
-    unsigned long e = ERR_peek_last_error();
-    char text[sizeof(t->why)];
-    if (verify != X509_V_OK && verify != X509_V_ERR_UNSPECIFIED)
-        snprintf(text, sizeof(text), "the peer's certificate: %s",
-                 X509_verify_cert_error_string(verify));
-    else
-        snprintf(text, sizeof(text), "%s",
-                 e ? ERR_reason_error_string(e) : "the peer ended the handshake");
-    return fail_locked(t, t->established ? -EPROTO : -EACCES, text);
+    memcpy(t->out + t->out_to + TLS_RECORD_HEADER, p, len);
+    return add_locked(t, type, len);
 }
 
-static bool is_iwarp(const struct tls *t)
+static void add_alert_locked(struct tls *t, enum tls_alert alert)
 {
-    const unsigned char *name;
-    unsigned len;
-    SSL_get0_alpn_selected(t->ssl, &name, &len);
-    return len == 5 && !memcmp(name, "iwarp", 5);
+    const uint8_t bytes[] = {alert == TLS_CLOSE_NOTIFY ? 1 : 2, (uint8_t)alert};
+    size_t size = t->out == t->small ? SMALL_BYTES : BULK_BYTES;
+    assert_held(&t->lock);
+    if (!t->seal.cipher || size - t->out_to < sizeof(bytes) + TLS_RECORD_EXTRA)
+        return;
+    add_bytes_locked(t, TLS_ALERT, bytes, sizeof(bytes));
+    flush_locked(t);
 }
 
-static int write_locked(struct tls *t, const uint8_t *p, size_t len)
+static int fail_locked(struct tls *t, int error, enum tls_alert alert, const char *why)
 {
     assert_held(&t->lock);
-    ERR_clear_error();
-    t->records += (uint32_t)((len + CHUNK_MAX - 1) / CHUNK_MAX);
-    if (t->records >= REKEY_RECORDS) {
-        SSL_key_update(t->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
-        t->records = 0;
-    }
-    int n = SSL_write(t->ssl, p, (int)len);
-    return n == (int)len ? 0 : fail_ssl_locked(t);
+    if (atomic_load(&t->failed))
+        return atomic_load(&t->failed);
+    snprintf(t->why, sizeof(t->why), "%s", why);
+    if (alert != TLS_CLOSE_NOTIFY)
+        add_alert_locked(t, alert);
+    atomic_store(&t->failed, error);
+    return error;
 }
 
-/** @return 0 when the handshake is over, -EAGAIN, or another negative errno */
+/** For who receives. */
+static int fail(struct tls *t, int error, enum tls_alert alert, const char *why)
+{
+    lock_get_leaf(&t->lock);
+    int r = fail_locked(t, error, alert, why);
+    lock_put(&t->lock);
+    return r;
+}
+
+static int broken_locked(struct tls *t)
+{
+    return fail_locked(t, -ENOMEM, TLS_CLOSE_NOTIFY, "OpenSSL failed");
+}
+
+/* ---- the handshake ---- */
+
+/** What cannot be sent to who has gone: what he said before is read all the same. */
+static int unless_gone(int r)
+{
+    return r == -EAGAIN ? r : 0;
+}
+
+/** The ends know each other: the keys, the verdict, and what waited. @return 0 or negative errno */
+static int begin_locked(struct tls *t)
+{
+    assert_held(&t->lock);
+    if (!t->seal.cipher && !tls_handshake_keys(&t->handshake, &t->seal, &t->open))
+        return broken_locked(t);
+    /* Before anything else is said. */
+    int r = unless_gone(tls_handshake_flush(&t->handshake, t->under));
+    if (r)
+        return r;
+    char no[sizeof(t->why)];
+    if (!t->judged && t->user->judge && !t->user->judge(t->arg, &t->handshake.peer, no, sizeof(no)))
+        return fail_locked(t, -EACCES, TLS_ACCESS_DENIED, no);
+    t->judged = true;
+    size_t early = t->early_len;
+    t->early_len = 0;
+    if (early && !add_locked(t, TLS_DATA, early))
+        return broken_locked(t);
+    return 0;
+}
+
+/** @return 0 when it is over, -EAGAIN, or another negative errno */
 static int handshake_locked(struct tls *t)
 {
     assert_held(&t->lock);
-    if (t->failed || t->established)
-        return t->failed;
-    ERR_clear_error();
-    int r = SSL_do_handshake(t->ssl);
-    if (r != 1 && SSL_get_error(t->ssl, r) != SSL_ERROR_WANT_READ)
-        return fail_ssl_locked(t);
-    if (r == 1 && !is_iwarp(t))
-        return fail_locked(t, -EACCES, "the peer does not ask for protocol iwarp");
-    t->established = r == 1;
-    int w = r == 1 && t->early_len ? write_locked(t, t->early, t->early_len) : 0;
-    if (!w)
-        w = flush_locked(t);
-    return r != 1 && !w ? -EAGAIN : w == -EAGAIN && r == 1 ? 0 : w;
+    if (atomic_load(&t->failed))
+        return atomic_load(&t->failed);
+    if (atomic_load(&t->established))
+        return 0;
+    int r = tls_handshake_step(&t->handshake);
+    if (r == -EAGAIN) {
+        tls_handshake_flush(&t->handshake, t->under);
+        return -EAGAIN;
+    }
+    if (r) {
+        tls_handshake_flush(&t->handshake, t->under); /* the alert */
+        return fail_locked(t, r, TLS_CLOSE_NOTIFY, t->handshake.why);
+    }
+    r = begin_locked(t);
+    if (!r)
+        r = unless_gone(flush_locked(t));
+    if (r)
+        return r;
+    tls_handshake_fini(&t->handshake);
+    atomic_store(&t->established, true);
+    return 0;
+}
+
+/** Takes a part of a record of the handshake, by way of @p buf. @return as recv */
+static ssize_t take_locked(struct tls *t, uint8_t *buf, size_t len)
+{
+    size_t want = tls_handshake_wants(&t->handshake);
+    assert_held(&t->lock);
+    ssize_t n = t->under->ops->recv(t->under, buf, want < len ? want : len);
+    if (n == 0)
+        return fail_locked(t, -ECONNRESET, TLS_CLOSE_NOTIFY,
+                           t->handshake.heard ? "the peer hung up during the handshake"
+                                              : "the peer hung up at once: it may not speak TLS");
+    if (n < 0)
+        return n;
+    int r = tls_handshake_input(&t->handshake, buf, (size_t)n);
+    return r ? fail_locked(t, r, TLS_CLOSE_NOTIFY, t->handshake.why) : n;
+}
+
+/** @return 0 when the handshake is over, or as recv */
+static ssize_t shake_hands(struct tls *t, uint8_t *buf, size_t len)
+{
+    ssize_t r;
+    lock_get(&t->lock);
+    while ((r = handshake_locked(t)) == -EAGAIN) {
+        r = take_locked(t, buf, len);
+        if (r <= 0)
+            break;
+    }
+    lock_put(&t->lock);
+    return r;
 }
 
 /* ---- receiving ---- */
 
-/** Follows the records in @p n bytes of the peer. @return false for one that is too long */
-static bool follow(struct tls *t, const uint8_t *p, size_t n)
+static int on_alert(struct tls *t, const uint8_t *p, size_t len)
 {
-    while (n > 0) {
-        size_t to = t->record_has < HEADER ? HEADER : t->record_len;
-        size_t part = to - t->record_has < n ? to - t->record_has : n;
-        if (t->record_has < HEADER)
-            memcpy(t->header + t->record_has, p, part);
-        t->record_has += part;
-        p += part;
-        n -= part;
-        if (t->record_has == HEADER)
-            t->record_len = HEADER + ((size_t)t->header[3] << 8 | t->header[4]);
-        if (t->record_has >= HEADER && t->record_len > IWC_TLS_ROOM)
-            return false;
-        if (t->record_has >= HEADER && t->record_has == t->record_len)
-            t->record_has = t->record_len = 0;
+    char text[sizeof(t->why)];
+    if (len != 2)
+        return fail(t, -EPROTO, TLS_UNEXPECTED_MESSAGE, "an alert of a wrong length");
+    t->ended = p[1] == TLS_CLOSE_NOTIFY;
+    if (t->ended)
+        return 0;
+    tls_alert_text(p[1], text, sizeof(text));
+    return fail(t, -EACCES, TLS_CLOSE_NOTIFY, text);
+}
+
+/** Behind the handshake there is nothing to agree on any more but new keys. */
+static int on_handshake(struct tls *t, const uint8_t *p, size_t len)
+{
+    if (len >= 4 && p[0] == TICKET_TYPE && len == 4 + ((size_t)p[1] << 16 | p[2] << 8 | p[3]))
+        return 0; /* we would not use it */
+    if (len != KEY_UPDATE || p[0] != UPDATE_TYPE || p[1] || p[2] || p[3] != 1 || p[4] > 1)
+        return fail(t, -EPROTO, TLS_UNEXPECTED_MESSAGE,
+                    "the peer wants to shake hands again: not behind a handshake");
+    if (!tls_half_update(&t->open))
+        return fail(t, -ENOMEM, TLS_INTERNAL_ERROR, "OpenSSL failed");
+    if (p[4])
+        atomic_store(&t->update_due, true);
+    return 0;
+}
+
+static int on_record(struct tls *t, uint8_t type, const uint8_t *p, size_t len)
+{
+    switch (type) {
+    case TLS_ALERT:
+        return on_alert(t, p, len);
+    case TLS_HANDSHAKE:
+        return on_handshake(t, p, len);
+    default:
+        return fail(t, -EPROTO, TLS_UNEXPECTED_MESSAGE, "a record of a type that is not known");
     }
-    return true;
+}
+
+static int refuse(struct tls *t, int alert)
+{
+    return fail(t, -EPROTO, (enum tls_alert)alert,
+                alert == TLS_BAD_RECORD_MAC    ? "a record was changed on the way, or is none"
+                : alert == TLS_RECORD_OVERFLOW ? "a record is too long"
+                                               : "a record with nothing in it");
 }
 
 /**
- * What may be taken from the stream below: during the handshake the rest of a record, as what comes
- * behind it may be the program's; then what is no longer than @p room when it is decrypted.
+ * Opens the records among @p all bytes, and moves what was in them to the front.
+ * @param used  [out] bytes of whole records
+ * @return bytes of data, or a negative errno, also if data came before
  */
-static size_t may_take(const struct tls *t, size_t room)
+static ssize_t open_records(struct tls *t, uint8_t *buf, size_t all, size_t *used)
 {
-    if (t->established)
-        return t->record_has < room ? room - t->record_has : 0;
-    size_t rest = (t->record_has < HEADER ? HEADER : t->record_len) - t->record_has;
-    return rest < room ? rest : room;
+    size_t data = 0, len;
+    for (*used = 0; all - *used >= TLS_RECORD_HEADER && !t->ended; *used += len) {
+        uint8_t *at = buf + *used, type;
+        len = tls_record_length(at);
+        if (!len)
+            return refuse(t, TLS_RECORD_OVERFLOW);
+        if (len > all - *used)
+            break;
+        int n = tls_open(&t->open, at, len, &type);
+        if (n < 0)
+            return refuse(t, -n);
+        if (type == TLS_DATA) {
+            memmove(buf + data, at + TLS_RECORD_HEADER, (size_t)n);
+            data += (size_t)n;
+        } else {
+            int r = on_record(t, type, at + TLS_RECORD_HEADER, (size_t)n);
+            if (r)
+                return r;
+        }
+    }
+    return (ssize_t)data;
 }
 
-/** Takes ciphertext, by way of @p buf. @return as recv */
-static ssize_t take_locked(struct tls *t, uint8_t *buf, size_t len)
+/** Keeps what came of the next record. */
+static int keep(struct tls *t, const uint8_t *p, size_t len)
 {
-    size_t want = may_take(t, len);
-    assert_held(&t->lock);
-    if (!want)
-        return fail_locked(t, -EMSGSIZE, "a record is longer than what is expected now");
-    ssize_t n = t->under->ops->recv(t->under, buf, want);
+    if (len && !t->part)
+        t->part = malloc(TLS_RECORD_MAX);
+    if (len && !t->part)
+        return fail(t, -ENOMEM, TLS_INTERNAL_ERROR, "no memory");
+    if (len)
+        memcpy(t->part, p, len);
+    t->part_len = len;
+    return 0;
+}
+
+/** Ciphertext into @p buf, behind what is there of a record. @return as recv */
+static ssize_t take(struct tls *t, uint8_t *buf, size_t len)
+{
+    if (t->part_len >= len)
+        return fail(t, -EMSGSIZE, TLS_RECORD_OVERFLOW,
+                    "a record is longer than what is expected now");
+    ssize_t n = t->under->ops->recv(t->under, buf + t->part_len, len - t->part_len);
     if (n == 0)
-        return fail_locked(t, -ECONNRESET, "the peer hung up");
-    if (n < 0)
-        return n;
-    if (!follow(t, buf, (size_t)n))
-        return fail_locked(t, -EPROTO, "a record is too long, or this is no TLS");
-    if (BIO_write(t->in, buf, (int)n) != n)
-        return fail_locked(t, -ENOMEM, "no memory");
+        return fail(t, -ECONNRESET, TLS_CLOSE_NOTIFY, "the peer hung up without a word");
+    if (n > 0 && t->part_len)
+        memcpy(buf, t->part, t->part_len);
     return n;
-}
-
-/** Decrypts what is there. @return bytes, 0 for the peer's end, -EAGAIN, or another errno */
-static ssize_t decrypt_locked(struct tls *t, uint8_t *buf, size_t len)
-{
-    size_t all = 0;
-    int n = 0;
-    assert_held(&t->lock);
-    ERR_clear_error();
-    while (all < len && (n = SSL_read(t->ssl, buf + all, (int)(len - all))) > 0)
-        all += (size_t)n;
-    if (all)
-        return (ssize_t)all;
-    switch (SSL_get_error(t->ssl, n)) {
-    case SSL_ERROR_WANT_READ:
-        flush_locked(t); /* the answer to a key update */
-        return -EAGAIN;
-    case SSL_ERROR_ZERO_RETURN:
-        return 0;
-    default:
-        return fail_ssl_locked(t);
-    }
-}
-
-static ssize_t recv_locked(struct tls *t, uint8_t *buf, size_t len)
-{
-    if (t->failed)
-        return t->failed;
-    for (;;) {
-        ssize_t r = handshake_locked(t);
-        if (!r)
-            r = decrypt_locked(t, buf, len);
-        if (r != -EAGAIN)
-            return r;
-        r = take_locked(t, buf, len);
-        if (r <= 0)
-            return r;
-    }
 }
 
 static ssize_t tls_recv(struct iwc_stream *s, void *buf, size_t len)
 {
     struct tls *t = tls_of(s);
-    lock_get(&t->lock);
-    ssize_t r = recv_locked(t, buf, len < INT32_MAX ? len : INT32_MAX);
-    lock_put(&t->lock);
-    return r;
+    size_t used, all;
+    if (!atomic_load(&t->established)) {
+        ssize_t r = shake_hands(t, buf, len);
+        if (r)
+            return r;
+    }
+    for (;;) {
+        if (atomic_load(&t->failed))
+            return atomic_load(&t->failed);
+        if (t->ended)
+            return 0;
+        ssize_t n = take(t, buf, len);
+        if (n <= 0)
+            return n;
+        all = t->part_len + (size_t)n;
+        n = open_records(t, buf, all, &used);
+        if (n >= 0 && keep(t, (uint8_t *)buf + used, t->ended ? 0 : all - used))
+            continue;
+        if (n)
+            return n;
+    }
 }
 
 /* ---- sending ---- */
@@ -243,23 +361,67 @@ static size_t length(const struct iovec *iov, unsigned n, size_t max)
 
 static ssize_t send_early_locked(struct tls *t, const struct iovec *iov, unsigned n)
 {
-    size_t len = length(iov, n, sizeof(t->early) + 1);
+    size_t len = length(iov, n, MPA_START_MAX + 1);
     assert_held(&t->lock);
-    if (t->early_len || len > sizeof(t->early))
+    if (t->early_len || t->judged || len > MPA_START_MAX)
         return -EAGAIN;
-    if (!t->gather(t->early, len, iov, n))
+    if (!t->user->gather(t->out + TLS_RECORD_HEADER, 0, len, iov, n))
         return -EFAULT;
     t->early_len = len;
     int r = handshake_locked(t);
     return r && r != -EAGAIN ? r : (ssize_t)len;
 }
 
+/** Announces a new key where one is due, and takes it. */
+static bool update_locked(struct tls *t)
+{
+    static const uint8_t message[KEY_UPDATE] = {UPDATE_TYPE, 0, 0, 1, 0};
+    assert_held(&t->lock);
+    if (t->seal.records < REKEY_RECORDS &&
+        (!atomic_load(&t->update_due) || !atomic_exchange(&t->update_due, false)))
+        return true;
+    return add_bytes_locked(t, TLS_HANDSHAKE, message, sizeof(message)) &&
+           tls_half_update(&t->seal);
+}
+
+/** Makes records of @p len bytes, all copied before one is sealed. @return 0, or negative errno */
+static int encrypt_locked(struct tls *t, const struct iovec *iov, unsigned n, size_t len)
+{
+    size_t part;
+    uint8_t *to = t->out + t->out_to + TLS_RECORD_HEADER;
+    assert_held(&t->lock);
+    for (size_t at = 0; at < len; at += part, to += part + TLS_RECORD_EXTRA) {
+        part = len - at < TLS_RECORD_DATA_MAX ? len - at : TLS_RECORD_DATA_MAX;
+        if (!t->user->gather(to, at, part, iov, n))
+            return -EFAULT;
+    }
+    for (size_t at = 0; at < len; at += part) {
+        part = len - at < TLS_RECORD_DATA_MAX ? len - at : TLS_RECORD_DATA_MAX;
+        if (!add_locked(t, TLS_DATA, part))
+            return broken_locked(t);
+    }
+    return 0;
+}
+
+/** Room for what is sent by one call. @return bytes of data that it is for */
+static size_t make_room_locked(struct tls *t, size_t len)
+{
+    assert_held(&t->lock);
+    if (len <= SMALL_MAX || t->out != t->small)
+        return len;
+    uint8_t *bulk = malloc(BULK_BYTES);
+    if (!bulk)
+        return SMALL_MAX;
+    t->out = bulk;
+    return len;
+}
+
 static ssize_t send_locked(struct tls *t, const struct iovec *iov, unsigned n)
 {
-    uint8_t chunk[CHUNK_MAX], *buf = chunk;
-    if (t->failed)
-        return t->failed;
-    if (!t->established)
+    assert_held(&t->lock);
+    if (atomic_load(&t->failed))
+        return atomic_load(&t->failed);
+    if (!atomic_load(&t->established))
         return send_early_locked(t, iov, n);
     int r = flush_locked(t);
     if (r)
@@ -268,16 +430,8 @@ static ssize_t send_locked(struct tls *t, const struct iovec *iov, unsigned n)
         t->held = false;
         return 1;
     }
-    size_t len = length(iov, n, BULK_MAX);
-    if (len > CHUNK_MAX && !t->bulk)
-        t->bulk = malloc(BULK_MAX);
-    if (len > CHUNK_MAX && t->bulk)
-        buf = t->bulk;
-    else if (len > CHUNK_MAX)
-        len = CHUNK_MAX;
-    if (!t->gather(buf, len, iov, n))
-        return -EFAULT;
-    r = write_locked(t, buf, len);
+    size_t len = make_room_locked(t, length(iov, n, BULK_MAX));
+    r = update_locked(t) ? encrypt_locked(t, iov, n, len) : broken_locked(t);
     if (r)
         return r;
     r = flush_locked(t);
@@ -302,11 +456,9 @@ static ssize_t tls_send(struct iwc_stream *s, const struct iovec *iov, unsigned 
 static void announce_end_locked(struct tls *t)
 {
     assert_held(&t->lock);
-    if (t->failed || !t->established)
-        return;
-    ERR_clear_error();
-    SSL_shutdown(t->ssl);
-    flush_locked(t);
+    if (!atomic_load(&t->failed) && atomic_load(&t->established) && !t->said_end)
+        add_alert_locked(t, TLS_CLOSE_NOTIFY);
+    t->said_end = true;
 }
 
 static void tls_shutdown(struct iwc_stream *s)
@@ -350,30 +502,21 @@ static const struct iwc_stream_ops tls_ops = {
 };
 
 struct iwc_stream *iwc_stream_tls_create(struct ssl_ctx_st *ctx, struct iwc_stream *under,
-                                         bool client, iwc_gather *gather)
+                                         bool client, const struct iwc_tls_user *user, void *arg)
 {
     struct tls *t = calloc(1, sizeof(*t));
     if (!t)
         return NULL;
-    t->ssl = SSL_new(ctx);
-    t->in = BIO_new(BIO_s_mem());
-    t->out = BIO_new(BIO_s_mem());
-    if (!t->ssl || !t->in || !t->out) {
-        BIO_free(t->in);
-        BIO_free(t->out);
-        SSL_free(t->ssl);
+    if (!tls_handshake_init(&t->handshake, ctx, client)) {
         free(t);
         return NULL;
     }
-    SSL_set_bio(t->ssl, t->in, t->out);
-    if (client)
-        SSL_set_connect_state(t->ssl);
-    else
-        SSL_set_accept_state(t->ssl);
     lock_init(&t->lock, LOCK_TLS);
     t->base.ops = &tls_ops;
     t->under = under;
-    t->gather = gather;
+    t->user = user;
+    t->arg = arg;
+    t->out = t->small;
     return &t->base;
 }
 
@@ -382,27 +525,31 @@ void iwc_stream_tls_free(struct iwc_stream *s)
     if (!s)
         return;
     struct tls *t = tls_of(s);
-    SSL_free(t->ssl);
-    free(t->bulk);
+    tls_handshake_fini(&t->handshake);
+    tls_half_fini(&t->seal);
+    tls_half_fini(&t->open);
+    if (t->out != t->small)
+        free(t->out);
+    free(t->part);
     lock_fini(&t->lock);
-    OPENSSL_cleanse(t->early, sizeof(t->early));
+    OPENSSL_cleanse(t->small, sizeof(t->small)); /* what waited for the handshake */
     free(t);
+}
+
+int iwc_stream_tls_shake_hands(struct iwc_stream *s)
+{
+    uint8_t buf[SMALL_MAX];
+    return (int)shake_hands(tls_of(s), buf, sizeof(buf));
 }
 
 const char *iwc_stream_tls_why(struct iwc_stream *s)
 {
     struct tls *t = tls_of(s);
-    lock_get(&t->lock);
-    bool failed = t->failed;
-    lock_put(&t->lock);
-    return failed ? t->why : NULL; /* written once */
+    return atomic_load(&t->failed) ? t->why : NULL; /* written once, before that */
 }
 
-bool iwc_stream_tls_established(struct iwc_stream *s)
+const struct tls_peer *iwc_stream_tls_peer(struct iwc_stream *s)
 {
     struct tls *t = tls_of(s);
-    lock_get(&t->lock);
-    bool over = !t->failed && t->established;
-    lock_put(&t->lock);
-    return over;
+    return atomic_load(&t->established) ? &t->handshake.peer : NULL;
 }

@@ -3,9 +3,9 @@
 #include "conn/stream_tls.h"
 
 struct iwc_stream *iwc_stream_tls_create(struct ssl_ctx_st *ctx, struct iwc_stream *under,
-                                         bool client, iwc_gather *gather)
+                                         bool client, const struct iwc_tls_user *user, void *arg)
 {
-    (void)ctx, (void)under, (void)client, (void)gather;
+    (void)ctx, (void)under, (void)client, (void)user, (void)arg;
     return NULL;
 }
 
@@ -14,14 +14,20 @@ void iwc_stream_tls_free(struct iwc_stream *s)
     (void)s;
 }
 
+int iwc_stream_tls_shake_hands(struct iwc_stream *s)
+{
+    (void)s;
+    return 0;
+}
+
 const char *iwc_stream_tls_why(struct iwc_stream *s)
 {
     (void)s;
     return NULL;
 }
 
-bool iwc_stream_tls_established(struct iwc_stream *s)
+const struct tls_peer *iwc_stream_tls_peer(struct iwc_stream *s)
 {
     (void)s;
-    return false;
+    return NULL;
 }

@@ -258,7 +258,8 @@ static const struct iw_knob knobs[] = {
     {"ANYWARP_TLS_CA", "path", "a PEM file, at most 255 bytes", NULL,
      "whose certificates peers must have", parse_tls_ca},
     {"ANYWARP_TLS_PSK", "path", "a file, at most 255 bytes", NULL,
-     "a pre-shared key, in a line NAME:HEX that nobody else may read", parse_tls_psk},
+     "pre-shared keys, in lines NAME:HEX that nobody else may read; the first is offered",
+     parse_tls_psk},
     {"ANYWARP_FAULTS", "choice", "on, off", "on",
      "whether registered memory that is not mapped any more costs the connection that uses it, by "
      "a "

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "env/tls.h"
 
+#include "conn/tls_handshake.h"
 #include "env/conf.h"
 
+#include <netinet/in.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define PSK_MIN   16 /* bytes: less could be guessed */
-#define PSK_MAX   64
-#define CHAIN_MAX (32 * 1024) /* bytes of certificates that a peer may show */
+#define PSK_MIN      16 /* bytes: less could be guessed */
+#define PSK_MAX      64
+#define PSKS_MAX     64
+#define PSK_NAME_MAX 128
+#define CHAIN_MAX    (32 * 1024) /* bytes of certificates that a peer may show */
 
 static const unsigned char protocol[] = "\5iwarp";
 
@@ -23,8 +28,13 @@ static const char ciphers[] = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA2
 
 static SSL_CTX *context;
 static char refusal[384];
-static char psk_name[128];
-static SSL_SESSION *psk;
+
+/* The first is offered; peers may offer any. */
+static struct {
+    char name[PSK_NAME_MAX];
+    SSL_SESSION *session;
+} psks[PSKS_MAX];
+static unsigned npsks;
 
 static bool refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -69,65 +79,79 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
 static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len,
                      SSL_SESSION **session)
 {
-    (void)ssl;
     *session = NULL;
     if (md && EVP_MD_get_type(md) != NID_sha256)
         return 1;
-    *session = SSL_SESSION_dup(psk); /* the connection writes to it */
+    *session = SSL_SESSION_dup(psks[0].session); /* the connection writes to it */
     if (!*session)
         return 0;
-    *id = (const unsigned char *)psk_name;
-    *id_len = strlen(psk_name);
+    *id = (const unsigned char *)psks[0].name;
+    *id_len = strlen(psks[0].name);
+    tls_handshake_named(ssl, psks[0].name);
     return 1;
 }
 
 static int find_psk(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **session)
 {
-    (void)ssl;
     *session = NULL;
-    if (id_len == strlen(psk_name) && !memcmp(id, psk_name, id_len)) {
-        *session = SSL_SESSION_dup(psk);
-        return *session != NULL;
-    }
+    for (unsigned i = 0; i < npsks; i++)
+        if (id_len == strlen(psks[i].name) && !memcmp(id, psks[i].name, id_len)) {
+            *session = SSL_SESSION_dup(psks[i].session);
+            tls_handshake_named(ssl, psks[i].name);
+            return *session != NULL;
+        }
     return 1;
 }
 
-static bool make_psk(SSL_CTX *c, const char *hex)
+static SSL_SESSION *make_session(SSL_CTX *c, const unsigned char *key, size_t len)
 {
     static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
-    long len = 0;
-    unsigned char *key = OPENSSL_hexstr2buf(hex, &len);
     SSL *ssl = SSL_new(c);
     const SSL_CIPHER *cipher = ssl ? SSL_CIPHER_find(ssl, aes_128_gcm_sha256) : NULL;
-    psk = SSL_SESSION_new();
-    bool ok = key && cipher && psk && len >= PSK_MIN && len <= PSK_MAX &&
-              SSL_SESSION_set1_master_key(psk, key, (size_t)len) &&
-              SSL_SESSION_set1_id_context(psk, protocol, sizeof(protocol) - 1) &&
-              SSL_SESSION_set_cipher(psk, cipher) &&
-              SSL_SESSION_set_protocol_version(psk, TLS1_3_VERSION);
-    OPENSSL_clear_free(key, (size_t)len);
+    SSL_SESSION *s = SSL_SESSION_new();
+    bool ok = cipher && s && SSL_SESSION_set1_master_key(s, key, len) &&
+              SSL_SESSION_set1_id_context(s, protocol, sizeof(protocol) - 1) &&
+              SSL_SESSION_set_cipher(s, cipher) &&
+              SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION);
     SSL_free(ssl);
-    return ok;
+    if (ok)
+        return s;
+    SSL_SESSION_free(s);
+    return NULL;
 }
 
-static bool load_psk(SSL_CTX *c, const char *path)
+/** A line NAME:HEX. */
+static bool add_psk(SSL_CTX *c, char *line)
 {
-    char line[512] = "";
+    long len = 0;
+    char *hex = strchr(line, ':');
+    if (npsks == PSKS_MAX || !hex || hex == line || hex - line >= PSK_NAME_MAX)
+        return false;
+    *hex++ = 0;
+    unsigned char *key = OPENSSL_hexstr2buf(hex, &len);
+    if (key && len >= PSK_MIN && len <= PSK_MAX)
+        psks[npsks].session = make_session(c, key, (size_t)len);
+    OPENSSL_clear_free(key, (size_t)len);
+    strcpy(psks[npsks].name, line);
+    return psks[npsks].session && ++npsks;
+}
+
+static bool load_psks(SSL_CTX *c, const char *path)
+{
+    char line[512];
     FILE *f = secret(path);
+    bool ok = true;
     if (!f)
         return false;
-    char *got = fgets(line, sizeof(line), f);
-    fclose(f);
-    line[strcspn(line, "\r\n")] = 0;
-    char *hex = strchr(line, ':');
-    bool ok = got && hex && hex > line && (size_t)(hex - line) < sizeof(psk_name);
-    if (ok) {
-        memcpy(psk_name, line, (size_t)(hex - line));
-        ok = make_psk(c, hex + 1);
+    while (ok && fgets(line, sizeof(line), f)) {
+        line[strcspn(line, "\r\n")] = 0;
+        ok = !*line || *line == '#' || add_psk(c, line);
     }
+    fclose(f);
     OPENSSL_cleanse(line, sizeof(line));
-    if (!ok)
-        return refuse("%s: should be a line NAME:HEX of %d to %d bytes", path, PSK_MIN, PSK_MAX);
+    if (!ok || !npsks)
+        return refuse("%s: should be lines NAME:HEX of %d to %d bytes, at most %d", path, PSK_MIN,
+                      PSK_MAX, PSKS_MAX);
     SSL_CTX_set_psk_use_session_callback(c, offer_psk);
     SSL_CTX_set_psk_find_session_callback(c, find_psk);
     return true;
@@ -169,16 +193,14 @@ static bool prepare(SSL_CTX *c)
     /* A pre-shared key is a session to OpenSSL, which wants to know whose. */
     SSL_CTX_set_session_id_context(c, protocol, sizeof(protocol) - 1);
     SSL_CTX_set_max_cert_list(c, CHAIN_MAX);
-    SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);
-    /* Of a connection with a pre-shared key no certificate is asked for. */
-    SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    tls_handshake_prepare(c);
     SSL_CTX_set_alpn_select_cb(c, choose_protocol, NULL);
     if (SSL_CTX_set_ciphersuites(c, ciphers) != 1)
         return refuse("OpenSSL has no %s", ciphers);
     if (SSL_CTX_set_alpn_protos(c, protocol, sizeof(protocol) - 1))
         return refuse("no memory");
     return (!named || load_certificates(c, conf)) &&
-           (!conf->tls_psk[0] || load_psk(c, conf->tls_psk));
+           (!conf->tls_psk[0] || load_psks(c, conf->tls_psk));
 }
 
 static void load(void)
@@ -200,4 +222,23 @@ struct ssl_ctx_st *iw_tls_context(const char **why)
     pthread_once(&once, load);
     *why = context ? NULL : refusal;
     return context;
+}
+
+bool iw_tls_is_for(const struct tls_peer *peer, const struct sockaddr_storage *addr)
+{
+    X509 *c = peer->certificate;
+    GENERAL_NAMES *names = c ? X509_get_ext_d2i(c, NID_subject_alt_name, NULL, NULL) : NULL;
+    const struct sockaddr_in *four = (const struct sockaddr_in *)addr;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)addr;
+    bool is_six = addr->ss_family == AF_INET6, named = false;
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++)
+        named |= sk_GENERAL_NAME_value(names, i)->type == GEN_IPADD;
+    sk_GENERAL_NAME_pop_free(names, GENERAL_NAME_free);
+    const uint8_t *ip = is_six ? six->sin6_addr.s6_addr : (const uint8_t *)&four->sin_addr;
+    size_t len = is_six ? sizeof(six->sin6_addr) : sizeof(four->sin_addr);
+    if (is_six && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
+        ip += len - sizeof(four->sin_addr);
+        len = sizeof(four->sin_addr);
+    }
+    return !named || X509_check_ip(c, ip, len, 0) == 1;
 }

@@ -3,6 +3,11 @@
 #ifndef ANYWARP_ENV_TLS_H
 #define ANYWARP_ENV_TLS_H
 
+#include "conn/tls_peer.h"
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
 struct ssl_ctx_st;
 
 /**
@@ -12,5 +17,8 @@ struct ssl_ctx_st;
  * @return NULL if the files cannot be used, others may read a key, or the library has no TLS
  */
 struct ssl_ctx_st *iw_tls_context(const char **why);
+
+/** Whether the peer may be at @p addr: one with addresses in its certificate is at these alone. */
+bool iw_tls_is_for(const struct tls_peer *peer, const struct sockaddr_storage *addr);
 
 #endif

@@ -230,6 +230,8 @@ void iw_stats_qp_link(struct stats_qp *row, const struct iw_stats_link *l)
     row->rev = l->rev;
     row->ird = l->ird;
     row->ord = l->ord;
+    if (l->tls)
+        row->tls = *l->tls;
     address(l->local, row->local, &row->local_port, &row->flags);
     address(l->peer, row->peer, &row->peer_port, &row->flags);
     end_locked(&row->seq);

@@ -55,6 +55,7 @@ struct iw_stats_link {
     uint8_t flags;                       /* enum stats_flags */
     uint8_t rev;
     uint16_t ird, ord;
+    const struct tls_peer_name *tls; /* NULL: no TLS */
 };
 void iw_stats_qp_link(struct stats_qp *row, const struct iw_stats_link *l);
 

@@ -13,12 +13,13 @@
 #define ANYWARP_OBSERVE_STATS_PAGE_H
 
 #include "conn/flow.h"
+#include "conn/tls_peer.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define STATS_MAGIC   "anywarp"
-#define STATS_VERSION 3
+#define STATS_VERSION 4
 
 #define STATS_ERRORS 32    /* the newest ones are kept */
 #define STATS_CQS    512   /* rows; what there are more of is not shown */
@@ -110,6 +111,7 @@ struct stats_qp {
         uint32_t held, held_bytes; /* messages of the peer that wait for one, and their bytes */
         uint32_t spare[12];
     } rq;
+    struct tls_peer_name tls; /* empty: no TLS */
 };
 
 struct stats_page {
@@ -123,7 +125,7 @@ struct stats_page {
 };
 
 _Static_assert(sizeof(struct stats_head) <= 4096, "the head has a page");
-_Static_assert(sizeof(struct stats_qp) == 384, "whole cache lines");
+_Static_assert(sizeof(struct stats_qp) == 640, "whole cache lines");
 _Static_assert(sizeof(struct stats_cq) == 64, "a cache line");
 _Static_assert(offsetof(struct stats_qp, out) == 64, "written by others than the rest");
 

@@ -101,6 +101,7 @@ static void announce(struct iw_qp *qp, const struct iw_link *l)
                          .rev = a->rev,
                          .ird = a->ird,
                          .ord = a->ord,
+                         .tls = l->tls ? &l->tls->name : NULL,
                      });
     USDT5(connection, qp->pub.qp_num, !l->responder, a->rev, a->ird, a->ord);
     qp->rx.half.flow = &qp->stats->in;

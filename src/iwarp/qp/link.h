@@ -39,6 +39,7 @@ struct iw_link {
     struct iw_source *source;
     const struct mpa_result *agreed;
     const struct sockaddr *local, *peer; /* for the statistics; NULL: unknown */
+    const struct tls_peer *tls;          /* who the peer is; NULL: nobody has proven it */
     bool same_host;
     bool responder;       /* the CM wants to know of the first FPDU, which also ends the hold */
     bool hold;            /* nothing is sent before iw_qp_release() */
