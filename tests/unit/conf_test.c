@@ -20,6 +20,10 @@
 /* Each row changes one of them. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 
+#define TEN       "0123456789"
+#define FIFTY     TEN TEN TEN TEN TEN
+#define LONG_NAME FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY
+
 static const struct {
     const char *name, *value; /* NULL: nothing is set */
     bool reported;
@@ -85,6 +89,8 @@ static const struct {
     {"ANYWARP_TLS_KEY", "a", false, {DEFAULTS, .tls_key = "a"}},
     {"ANYWARP_TLS_CA", "a", false, {DEFAULTS, .tls_ca = "a"}},
     {"ANYWARP_TLS_PSK", "a", false, {DEFAULTS, .tls_psk = "a"}},
+    {"ANYWARP_ACCESS", "a", false, {DEFAULTS, .access = "a"}},
+    {"ANYWARP_ACCESS", LONG_NAME, true, {DEFAULTS, .access = "/dev/null/ANYWARP_ACCESS"}},
     {"ANYWARP_LIKE", "", false, {DEFAULTS}},
     {"ANYWARP_LIKE", "anywarp", true, {DEFAULTS}},
 };
@@ -98,7 +104,8 @@ static bool same(const struct iw_conf *a, const struct iw_conf *b)
            !strcmp(a->stats_dir, b->stats_dir) && !strcmp(a->pcap, b->pcap) &&
            a->pcap_mb == b->pcap_mb && a->faults == b->faults && a->tls == b->tls &&
            !strcmp(a->tls_cert, b->tls_cert) && !strcmp(a->tls_key, b->tls_key) &&
-           !strcmp(a->tls_ca, b->tls_ca) && !strcmp(a->tls_psk, b->tls_psk);
+           !strcmp(a->tls_ca, b->tls_ca) && !strcmp(a->tls_psk, b->tls_psk) &&
+           !strcmp(a->access, b->access);
 }
 
 /** @return 0 if the knobs are as the row says, also when asked for again */
@@ -187,7 +194,7 @@ int main(void)
         "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES",  "ANYWARP_STATS",
         "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",   "ANYWARP_SILENCE_S",
         "ANYWARP_LIKE",       "ANYWARP_TLS",        "ANYWARP_TLS_CERT", "ANYWARP_TLS_KEY",
-        "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK",    "ANYWARP_PORTS"};
+        "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK",    "ANYWARP_ACCESS",   "ANYWARP_PORTS"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_adapter),

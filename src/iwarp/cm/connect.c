@@ -148,7 +148,7 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     struct iw_qp *qp = iw_cm_param_qp(param, "rdma_connect");
     if (!qp || !addr_len(dst))
         return -EINVAL;
-    int r = iw_cm_tls_may("rdma_connect");
+    int r = iw_cm_tls_may_connect("rdma_connect", dst);
     if (r)
         return r;
     struct mpa_nego *nego = calloc(1, sizeof(*nego));

@@ -272,10 +272,25 @@ bool iw_cm_same_host(int fd);
 int iw_cm_send_frame(struct iw_cm *cm);
 /** Sends FIN, unless the socket is closed. */
 void iw_cm_shutdown(struct iw_cm *cm);
+/* ---- access.c ---- */
+
+/**
+ * Whether this process may connect there.
+ * @param knows  it will be proven who is there, and asked again
+ * @return 0 or -EACCES
+ */
+int iw_cm_access_to(const char *call, const struct sockaddr *dst, bool knows);
+/** Whether who was accepted at @p fd may come in, as far as its address tells. */
+bool iw_cm_access_knock(int fd);
+/** Whether the peer may be connected with. @param identity  "": it has none */
+bool iw_cm_access_judge(const struct iw_cm *cm, const char *identity);
+
 /* ---- tls.c ---- */
 
 /** Whether the policy, and the keys that it needs, let connections be made. @return 0 or -EACCES */
 int iw_cm_tls_may(const char *call);
+/** The same for one to @p dst, by the rules, too. */
+int iw_cm_tls_may_connect(const char *call, const struct sockaddr *dst);
 /** Puts the stream of an active endpoint on its socket. @return 0 or a negative errno */
 int iw_cm_tls_connect(struct iw_cm *cm);
 /**

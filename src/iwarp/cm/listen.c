@@ -162,6 +162,10 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
     }
     if (fd < 0)
         return fd == -ECONNABORTED || fd == -EINTR;
+    if (!iw_cm_access_knock((int)fd)) {
+        sys_close((int)fd);
+        return true;
+    }
     struct iw_cm *cm = iw_cm_new();
     struct mpa_nego *nego = malloc(sizeof(*nego));
     lock_get(&listener->lock);

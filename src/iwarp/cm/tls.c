@@ -44,7 +44,9 @@ static bool judge(void *arg, const struct tls_peer *peer, char *why, size_t size
     const struct iw_cm *cm = arg;
     const char *no = cm->dst.ss_family && !iw_tls_is_for(peer, &cm->dst)
                          ? "the peer's certificate is for other addresses"
-                         : NULL;
+                     : iw_cm_access_judge(cm, peer->name.identity)
+                         ? NULL
+                         : "ANYWARP_ACCESS refuses the peer";
     if (no)
         snprintf(why, size, "%s", no);
     return !no;
@@ -59,6 +61,12 @@ int iw_cm_tls_may(const char *call)
         return 0;
     iw_log(IW_LOG_ASKED, "%s: ANYWARP_TLS: %s", call, why);
     return -EACCES;
+}
+
+int iw_cm_tls_may_connect(const char *call, const struct sockaddr *dst)
+{
+    int r = iw_cm_tls_may(call);
+    return r ? r : iw_cm_access_to(call, dst, iw_conf()->tls == IW_TLS_REQUIRE);
 }
 
 /** @return 0 or a negative errno */
@@ -115,6 +123,8 @@ int iw_cm_tls_accept_locked(struct iw_cm *cm)
             return -EACCES;
         }
     }
+    if (!r && !cm->tls && !iw_cm_access_judge(cm, ""))
+        return -EACCES;
     cm->sorted = !r;
     if (!r)
         iw_pcap_attach(cm->stream, cm->fd, false);

@@ -207,6 +207,14 @@ static bool parse_tls_psk(struct iw_conf *conf, const char *s)
     return parse_string(s, conf->tls_psk, sizeof(conf->tls_psk));
 }
 
+static bool parse_access(struct iw_conf *conf, const char *s)
+{
+    if (parse_string(s, conf->access, sizeof(conf->access)))
+        return true;
+    strcpy(conf->access, "/dev/null/ANYWARP_ACCESS"); /* no file: then nobody may connect */
+    return false;
+}
+
 static const struct iw_knob knobs[] = {
     {"ANYWARP_CRC", "choice", "auto, on, off", "auto",
      "CRC32c of each FPDU; auto is off between addresses of this host; a peer that asks always "
@@ -260,6 +268,10 @@ static const struct iw_knob knobs[] = {
     {"ANYWARP_TLS_PSK", "path", "a file, at most 255 bytes", NULL,
      "pre-shared keys, in lines NAME:HEX that nobody else may read; the first is offered",
      parse_tls_psk},
+    {"ANYWARP_ACCESS", "path", "a file, at most 255 bytes", NULL,
+     "who may connect to this process, and to whom it may connect: lines \"allow from 10.0.0.0/8 "
+     "port 7471 identity CN=name\", the first that fits counts; none: everybody",
+     parse_access},
     {"ANYWARP_FAULTS", "choice", "on, off", "on",
      "whether registered memory that is not mapped any more costs the connection that uses it, by "
      "a "
@@ -296,7 +308,9 @@ static void read_environment(void)
             k->parse(&conf, k->initial);
         if (k->parse && value && *value && !k->parse(&conf, value))
             iw_log(IW_LOG_ASKED, "%s=%s is not understood (%s): %s", k->name, value, k->values,
-                   k->parse == parse_tls ? "taken as require" : "ignored");
+                   k->parse == parse_tls      ? "taken as require"
+                   : k->parse == parse_access ? "nobody may connect"
+                                              : "ignored");
     }
 }
 
@@ -315,7 +329,9 @@ const struct iw_knob *iw_knobs(size_t *n)
 
 const char *iw_knob_otherwise(const struct iw_knob *knob)
 {
-    return knob->parse == parse_tls ? "require" : knob->initial;
+    return knob->parse == parse_tls      ? "require"
+           : knob->parse == parse_access ? "that nobody may connect"
+                                         : knob->initial;
 }
 
 bool iw_knob_legal(const struct iw_knob *knob, const char *value)

@@ -38,7 +38,8 @@ struct iw_conf {
     char tls_key[256];
     char tls_ca[256];
     char tls_psk[256];
-    char chaos[768]; /* ANYWARP_CHAOS: which faults happen; empty: none. faults/plan.h */
+    char access[256]; /* ANYWARP_ACCESS: file of rules; empty: everybody may connect */
+    char chaos[768];  /* ANYWARP_CHAOS: which faults happen; empty: none. faults/plan.h */
     const struct iw_adapter *like; /* ANYWARP_LIKE: refuse what this one would; NULL: nothing */
 };
 
@@ -50,7 +51,7 @@ struct iw_knob {
     const char *initial; /* the default; NULL: none */
     const char *meaning;
     /* Stores a legal value, else says false and changes nothing, but for ANYWARP_TLS, which is then
-     * require; NULL: whoever reads it judges. */
+     * require, and ANYWARP_ACCESS, which then refuses everybody; NULL: whoever reads it judges. */
     bool (*parse)(struct iw_conf *conf, const char *value);
 };
 

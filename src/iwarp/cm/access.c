@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who may be connected, by the rules of env/access.h: asked when an address is known, and again
+ * when it is known who is there. */
+#include "cm/endpoint.h"
+
+#include "common/addr.h"
+#include "common/sys.h"
+#include "env/access.h"
+#include "env/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+/** The same port in both families. */
+static uint16_t port_of(const struct sockaddr_storage *addr)
+{
+    return ntohs(((const struct sockaddr_in *)addr)->sin_port);
+}
+
+static void say(const char *what, const struct iw_access_ask *ask, const char *why)
+{
+    char where[ADDR_TEXT_MAX];
+    if (!iw_log_on(IW_LOG_WARN))
+        return;
+    addr_text(ask->peer, where);
+    iw_log(IW_LOG_WARN, "%s: ANYWARP_ACCESS: %s: %s%s%s%s", what, why, where,
+           ask->identity ? " (" : "",
+           ask->identity && *ask->identity ? ask->identity
+           : ask->identity                 ? "without TLS"
+                                           : "",
+           ask->identity ? ")" : "");
+}
+
+int iw_cm_access_to(const char *call, const struct sockaddr *dst, bool knows)
+{
+    char why[IW_ACCESS_WHY_MAX];
+    struct sockaddr_storage peer = {0};
+    memcpy(&peer, dst, addr_len(dst));
+    struct iw_access_ask ask = {
+        .to = true, .peer = &peer, .port = port_of(&peer), .identity = knows ? NULL : ""};
+    if (iw_access(&ask, why) != IW_ACCESS_NO)
+        return 0;
+    say(call, &ask, why);
+    return -EACCES;
+}
+
+/** Of a child. */
+static enum iw_access from(int fd, const char *identity, char why[IW_ACCESS_WHY_MAX])
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
+    sys_getsockname(fd, (struct sockaddr *)&own, &own_len);
+    sys_getpeername(fd, (struct sockaddr *)&peer, &peer_len);
+    struct iw_access_ask ask = {.peer = &peer, .port = port_of(&own), .identity = identity};
+    enum iw_access verdict = iw_access(&ask, why);
+    if (verdict == IW_ACCESS_NO)
+        say("connection refused", &ask, why);
+    return verdict;
+}
+
+bool iw_cm_access_knock(int fd)
+{
+    char why[IW_ACCESS_WHY_MAX];
+    return from(fd, NULL, why) != IW_ACCESS_NO;
+}
+
+bool iw_cm_access_judge(const struct iw_cm *cm, const char *identity)
+{
+    char why[IW_ACCESS_WHY_MAX];
+    struct iw_access_ask ask = {
+        .to = true, .peer = &cm->dst, .port = port_of(&cm->dst), .identity = identity};
+    if (!cm->dst.ss_family)
+        return from(cm->fd, identity, why) == IW_ACCESS_YES;
+    if (iw_access(&ask, why) == IW_ACCESS_YES)
+        return true;
+    say("connection refused", &ask, why);
+    return false;
+}
