@@ -71,6 +71,7 @@ static int doctor(int argc, char **argv)
     }
     doctor_installation();
     doctor_machine();
+    doctor_tls();
     if (host)
         check_connection(host, port);
     if (optind < argc)

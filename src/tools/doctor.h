@@ -20,6 +20,9 @@ void doctor_installation(void);
 /** The machine: network and limits. */
 void doctor_machine(void);
 
+/** Certificates, keys and rules, where they are asked for. */
+void doctor_tls(void);
+
 /** The program that "anywarp run NAME" would run. */
 void doctor_program(const char *name);
 

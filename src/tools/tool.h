@@ -20,6 +20,7 @@ extern const struct tool tool_devices;
 extern const struct tool tool_doctor;
 extern const struct tool tool_env;
 extern const struct tool tool_explain;
+extern const struct tool tool_keys;
 extern const struct tool tool_ping;
 extern const struct tool tool_run;
 extern const struct tool tool_shrink;

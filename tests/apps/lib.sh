@@ -35,6 +35,14 @@ need()
     done
 }
 
+# need_tls: skips the test where the libraries have none; else leaves the key "try" in $dir/psk.
+need_tls()
+{
+    "$ANYWARP" keys --psk try "$dir/psk" >"$dir/keys" 2>&1 && return
+    ! grep -q 'has no TLS' "$dir/keys" || skip "a build without TLS"
+    failed "anywarp keys" keys
+}
+
 skip()
 {
     echo "SKIP: $*"
