@@ -10,37 +10,11 @@ fi
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
+# shellcheck source=tests/apps/hosts.sh
+. "$SRCDIR/tests/apps/hosts.sh"
 need ip nsenter rping ucmatose cmtime rdma_client rdma_xclient ibv_rc_pingpong
 
-# The servers' host, kept by a process that sleeps.
-unshare -n sleep 3600 &
-pids[host]=$!
-host=${pids[host]}
-
-apart()
-{
-    [ "$(readlink "/proc/$host/ns/net")" != "$(readlink /proc/self/ns/net)" ]
-}
-
-there()
-{
-    nsenter -t "$host" -n "$@"
-}
-
-# Replaces that of tests/setup.sh: the ports that count are the servers'.
-listening()
-{
-    grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " "/proc/$host/net/tcp"*
-}
-
-within 10 apart || skip "no second network namespace"
-{
-    ip link add near type veth peer name far netns "$host" &&
-        ip addr add 10.77.0.1/24 dev near && ip addr add fd77::1/64 dev near nodad &&
-        ip link set near up && ip link set lo up &&
-        there ip addr add 10.77.0.2/24 dev far && there ip addr add fd77::2/64 dev far nodad &&
-        there ip link set far up && there ip link set lo up
-} || skip "no network can be made in a namespace"
+two_hosts
 
 # serve PROGRAM OPTION...: on the other host, on $port, a new one.
 serve()
