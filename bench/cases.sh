@@ -48,6 +48,7 @@ latency_cases()
 raw poll_again 64 raw raw_pingpong poll 64
 anywarp rstream 64 rstream lat 64 20000
 anywarp send_lat_again 64 perftest ib_send_lat 64 10000
+tls send_lat 64 in_tls perftest ib_send_lat 64 10000
 anywarp send_lat_number 64 with BENCH_CM= perftest ib_send_lat 64 10000
 anywarp write_lat_number 64 with BENCH_CM= perftest ib_write_lat 64 10000
 anywarp write_lat 64 perftest ib_write_lat 64 10000
@@ -76,6 +77,8 @@ anywarp read_bw 1048576 perftest ib_read_bw 1048576 4000
 anywarp send_bw 1048576 perftest ib_send_bw 1048576 4000
 anywarp rstream 1048576 rstream bw 1048576 4000
 anywarp write_bw_number 1048576 with BENCH_CM= perftest ib_write_bw 1048576 4000
+tls raw_stream 1048576 in_tls raw raw_tls stream 1048576
+tls write_bw 1048576 in_tls perftest ib_write_bw 1048576 2000
 ucx tag_bw 1048576 ucx tag_bw 1048576 $(ucx_messages 1048576)
 raw one_a_call 64 raw raw_stream 64
 anywarp write_bw_depth1 64 perftest ib_write_bw 64 100000 -t 1
@@ -97,6 +100,8 @@ scale_cases()
     cat <<END
 raw connect 1 raw raw_connect
 anywarp connect 1 own rdma_connect
+tls raw_connect 1 in_tls raw raw_tls connect
+tls connect 1 in_tls own rdma_connect
 anywarp empty_poll 1 own rdma_poll 1
 anywarp empty_poll 1000 own rdma_poll $(many 1000)
 anywarp empty_poll_threads 2 with BENCH_CPUS= own rdma_poll 1 2

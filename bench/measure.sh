@@ -10,6 +10,7 @@ available()
     case $1 in
     raw) ;;
     anywarp) command -v ib_write_bw >/dev/null ;;
+    tls) [ -x "$build/bench/raw_tls" ] && command -v ib_write_bw >/dev/null ;;
     ucx) ucx_usable && command -v ucx_perftest >/dev/null ;;
     libfabric) ucx_usable && command -v fi_pingpong >/dev/null ;;
     esac
@@ -30,7 +31,7 @@ head_of_table()
     echo "congestion: $congestion, of all programs"
     echo "pinned:     $([ $pin = yes ] && echo "client to CPU 0, server to CPU 1" || echo no)"
     echo "rounds:     $rounds$([ $quick = no ] || echo ', quick: the figures mean nothing')"
-    for tool in anywarp ucx libfabric; do
+    for tool in anywarp tls ucx libfabric; do
         available $tool || echo "left out:   $tool: not installed, or of another congestion control"
     done
     echo
@@ -72,6 +73,15 @@ with()
         shift
     done
     "$@"
+}
+
+# in_tls COMMAND...: both ends with the same certificate.
+in_tls()
+{
+    local keys=$work/keys
+    [ -e "$keys/bench.key" ] || "$anywarp" keys "$keys" bench >/dev/null || return
+    with ANYWARP_TLS=require ANYWARP_TLS_CA="$keys/ca.crt" ANYWARP_TLS_CERT="$keys/bench.crt" \
+        ANYWARP_TLS_KEY="$keys/bench.key" "$@"
 }
 
 # pair PORT SERVER-WORDS -- CLIENT-WORDS: runs both; what they print is in $work/server and client.

@@ -14,6 +14,7 @@ bench()
 # With all programs there, each row of the table names cases that exist.
 bench --list >"$dir/all" || failed "--list"
 names=raw,anywarp
+! grep -q '^tls ' "$dir/all" || names+=,tls
 ! grep -q '^ucx ' "$dir/all" || names+=,ucx
 ! grep -q '^libfabric ' "$dir/all" || names+=,libfabric
 while IFS='|' read -r text subject base _; do
@@ -26,7 +27,7 @@ done <"$SRCDIR/bench/rows"
 
 # One of each way to measure; a perftest of bandwidth takes more than a second.
 only='raw/|/send_lat/64|/read_lat|/write_bw_crc/|tag_lat/64$|tag_bw/64$|msg_lat/64$'
-only+='|/(connect|empty_poll|empty_poll_threads|pingpong|pingpong_beside_bulk|idle)/'
+only+='|/(connect|raw_connect|empty_poll|empty_poll_threads|pingpong|pingpong_beside_bulk|idle)/'
 only+='|/(write_threads|read_sleeping|read_sleeping_e_spin0)/'
 bench --list --only "$only" >"$dir/cases" || failed "--list --only"
 bench --only "$only" --csv "$dir/csv" --plots "$dir/plots" >"$dir/table" 2>"$dir/table.err" ||
