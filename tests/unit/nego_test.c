@@ -680,6 +680,25 @@ static void nothing_is_no_input(void **ctx)
     assert_int_equal(n.state, MPA_NEGO_WAIT_REPLY);
 }
 
+/** What it offers itself it agrees to, without a frame. */
+static void with_itself(void **state)
+{
+    struct mpa_nego n;
+    const struct mpa_conf conf = {
+        .rev = 2, .crc = true, .ext = true, .p2p = true, .rtr = MPA_RTR_WRITE, .ird = 3, .ord = 7};
+    (void)state;
+    assert_int_equal(mpa_nego_with_itself(&n, &conf), 0);
+    assert_int_equal(n.state, MPA_NEGO_AGREED);
+    assert_int_equal(n.out_len, 0);
+    assert_true(n.result.crc && n.result.ext);
+    assert_int_equal(n.result.rtr, 0);
+    assert_int_equal(n.result.ird, 3);
+    assert_int_equal(n.result.ord, 3);
+    struct mpa_conf deep = conf;
+    deep.ird = MPA_DEPTH_MAX + 1;
+    assert_int_equal(mpa_nego_with_itself(&n, &deep), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -700,6 +719,7 @@ int main(void)
         cmocka_unit_test(surplus_behind_the_reply),
         cmocka_unit_test(other_protocols),
         cmocka_unit_test(nothing_is_no_input),
+        cmocka_unit_test(with_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,18 +57,25 @@ static bool is_there(const struct iw_cm *cm)
     return sys_getpeername(cm->fd, (struct sockaddr *)&peer, &len) == 0;
 }
 
+static int connect_tcp(struct iw_cm *cm)
+{
+    if (cm->itself)
+        iw_cm_addresses(cm, &cm->dst, NULL);
+    const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
+    return (int)sys_connect(cm->fd, dst, addr_len(dst));
+}
+
 /**
  * Begins the TCP connection, and watches it once it has begun.
  * @return 1 if it is there already, 0 if not, or a negative errno
  */
 static int begin_tcp(struct iw_cm *cm)
 {
-    const struct sockaddr *dst = (const struct sockaddr *)&cm->dst;
-    int r = (int)sys_connect(cm->fd, dst, addr_len(dst));
+    int r = connect_tcp(cm);
     for (int i = 0; i < CONNECT_TRIES && r == -EADDRNOTAVAIL && cm->any_port; i++) {
         r = iw_cm_rebind(cm, true);
         if (!r)
-            r = (int)sys_connect(cm->fd, dst, addr_len(dst));
+            r = connect_tcp(cm);
     }
     if (r && r != -EINPROGRESS)
         return r;
@@ -143,24 +150,38 @@ void iw_cm_connect_again(struct iw_cm *cm)
         refused(cm);
 }
 
-int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
+/** Reserves the QP, if there is one, and takes the endpoint out of BOUND. */
+static int enter(struct iw_cm *cm, struct iw_qp *qp, uint8_t ack_timeout)
 {
-    struct iw_qp *qp = iw_cm_param_qp(param, "rdma_connect");
-    if (!qp || !addr_len(dst))
-        return -EINVAL;
-    int r = iw_cm_tls_may_connect("rdma_connect", dst);
-    if (r)
-        return r;
-    struct mpa_nego *nego = calloc(1, sizeof(*nego));
-    if (!nego)
-        return -ENOMEM;
-    r = iw_qp_reserve(qp, cm, &iw_cm_owner, param->ack_timeout);
+    int r = qp ? iw_qp_reserve(qp, cm, &iw_cm_owner, ack_timeout) : 0;
     if (r == -EINVAL)
         iw_refuse("rdma_connect", QP_TAKEN);
     if (!r && iw_cm_step(cm, IW_CM_EV_CONNECT).kind != IW_CM_STEP) {
-        iw_qp_unreserve(qp, false);
+        if (qp)
+            iw_qp_unreserve(qp, false);
         r = -EINVAL;
     }
+    return r;
+}
+
+static void undo(struct iw_cm *cm, struct iw_qp *qp, struct mpa_nego *nego)
+{
+    iw_cm_step(cm, IW_CM_EV_UNDO);
+    cm->nego = NULL;
+    cm->reserved = NULL;
+    free(nego);
+    if (qp)
+        iw_qp_unreserve(qp, false);
+}
+
+/** @param qp  NULL: no connection is wanted, but the peer's private data */
+static int attempt(struct iw_cm *cm, const struct sockaddr *dst, struct iw_qp *qp,
+                   const struct iw_cm_param *param)
+{
+    struct mpa_nego *nego = calloc(1, sizeof(*nego));
+    if (!nego)
+        return -ENOMEM;
+    int r = enter(cm, qp, param->ack_timeout);
     if (r) {
         free(nego);
         return r;
@@ -173,6 +194,7 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     if (cm->pd_len)
         memcpy(cm->pd, param->private_data, cm->pd_len);
     memcpy(&cm->dst, dst, addr_len(dst));
+    cm->itself = param->itself;
     iw_cm_get(cm);
     r = begin_tcp(cm);
     if (r > 0) /* Requests leave in the order in which the program asks for them */
@@ -182,14 +204,18 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     iw_cm_put(cm);
     if (r > 0 || r == -ECONNREFUSED)
         return 0;
-    if (r) {
-        iw_cm_step(cm, IW_CM_EV_UNDO);
-        cm->nego = NULL;
-        cm->reserved = NULL;
-        free(nego);
-        iw_qp_unreserve(qp, false);
-    }
+    if (r)
+        undo(cm, qp, nego);
     return r;
+}
+
+int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_cm_param *param)
+{
+    struct iw_qp *qp = iw_cm_param_qp(param, "rdma_connect");
+    if (!qp || !addr_len(dst))
+        return -EINVAL;
+    int r = param->itself ? 0 : iw_cm_tls_may_connect("rdma_connect", dst);
+    return r ? r : attempt(cm, dst, qp, param);
 }
 
 /* ---- the handshake ---- */
@@ -205,6 +231,8 @@ static int request(struct iw_cm *cm)
         .ird = cm->depth[1],
         .ord = cm->depth[0],
     };
+    if (cm->itself)
+        return mpa_nego_with_itself(cm->nego, &conf);
     int r = mpa_nego_connect(cm->nego, &conf, cm->pd, cm->pd_len);
     return r ? r : iw_cm_send_frame(cm);
 }
@@ -230,6 +258,15 @@ static void link_up(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     iw_cm_step(cm, IW_CM_EV_LINKED);
 }
 
+/** Both ends are here: what they would tell each other does not travel. */
+static void go_on_alone(struct iw_cm *cm)
+{
+    if (iw_cm_step(cm, IW_CM_EV_REPLY).kind != IW_CM_STEP)
+        return;
+    iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
+    link_up(cm, NULL, 0);
+}
+
 void iw_cm_send_request(struct iw_cm *cm)
 {
     int error = 0;
@@ -253,6 +290,10 @@ void iw_cm_send_request(struct iw_cm *cm)
         return;
     }
     atomic_store(&cm->requested, true);
+    if (cm->itself) {
+        go_on_alone(cm);
+        return;
+    }
     iw_cm_set_timer(cm, iw_conf()->connect_ms);
     iw_cm_expect_answer(cm);
     if (iw_cm_step(cm, IW_CM_EV_SENT).kind == IW_CM_STEP)

@@ -108,6 +108,7 @@ struct iw_cm {
 
     /* active side, for further attempts */
     struct sockaddr_storage dst;
+    bool itself;       /* the socket is its own peer, and nobody is asked */
     bool retried;      /* with revision 1 */
     int status;        /* that they failed with */
     unsigned refusals; /* of TCP */

@@ -69,6 +69,7 @@ struct iw_cm_param {
     struct ibv_qp *qp;                            /* the QP to connect; NULL: find qp_num in ctx */
     uint32_t qp_num;
     struct ibv_context *ctx;
+    bool itself; /* the QP is its own peer, see iw_cm_connect() */
 };
 
 /** A new endpoint without address. */
@@ -105,7 +106,8 @@ IW_CM_EXPORT int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos);
 IW_CM_EXPORT int iw_cm_listen(struct iw_cm *cm, int backlog);
 
 /**
- * Begins to connect; the outcome is one event, also for a port that refuses.
+ * Begins to connect; the outcome is one event, also for a port that refuses. What connects to
+ * itself is its own peer: @p dst is not looked at, and no event tells of private data.
  * @return -EINVAL (not bound, already connecting, no such QP, QP connected or in error, depth or
  *         private data over the limit), -ENOMEM, or what TCP said at once other than a refusal
  */

@@ -122,7 +122,8 @@ static const struct iw_cm_row rows[IW_CM_EV_END][IW_CM_STATE_END] = {
         [ESTABLISHED ... REJECTED] = NEVER, [DEAD] = NO,
     },
     ON(REPLY) = {
-        [IDLE ... RESTING] = NEVER, [WAIT_REPLY] = GO(AGREED), [RETRY ... DEAD] = NO,
+        [IDLE ... CONNECTING] = NEVER, [REQUESTING] = GO(AGREED), /* with itself */
+        [RESTING] = NEVER, [WAIT_REPLY] = GO(AGREED), [RETRY ... DEAD] = NO,
     },
     ON(DUMB) = {
         [IDLE ... RESTING] = NEVER, [WAIT_REPLY] = DO(DO_REVISION_1, RETRY), [RETRY ... DEAD] = NO,

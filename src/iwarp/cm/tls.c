@@ -89,7 +89,7 @@ int iw_cm_tls_connect(struct iw_cm *cm)
     iwc_stream_tcp_init(&cm->tcp, cm->fd);
     iw_chaos_attach(&cm->tcp.base);
     cm->stream = &cm->tcp.base;
-    int r = iw_conf()->tls == IW_TLS_REQUIRE ? put_tls(cm, true) : 0;
+    int r = iw_conf()->tls == IW_TLS_REQUIRE && !cm->itself ? put_tls(cm, true) : 0;
     if (!r)
         iw_pcap_attach(cm->stream, cm->fd, true);
     lock_put(&cm->lock);

@@ -323,6 +323,24 @@ int mpa_nego_accept(struct mpa_nego *n, uint16_t ird, uint16_t ord, const void *
     return reply(n, EV_ACCEPT, ird, ord, pd, pd_len);
 }
 
+int mpa_nego_with_itself(struct mpa_nego *n, const struct mpa_conf *conf)
+{
+    struct mpa_nego other;
+    struct mpa_conf alone = *conf;
+    alone.p2p = false;
+    int r = mpa_nego_connect(n, &alone, NULL, 0);
+    if (r)
+        return r;
+    mpa_nego_listen(&other, &alone);
+    mpa_nego_input(&other, n->out, n->out_len);
+    r = mpa_nego_accept(&other, alone.ird, alone.ord, NULL, 0);
+    if (r)
+        return r;
+    n->out_len = 0;
+    mpa_nego_input(n, other.out, other.out_len);
+    return 0;
+}
+
 int mpa_nego_reject(struct mpa_nego *n, const void *pd, uint16_t pd_len)
 {
     return reply(n, EV_REJECT, n->conf.ird, n->conf.ord, pd, pd_len);

@@ -87,6 +87,13 @@ struct mpa_nego {
 int mpa_nego_connect(struct mpa_nego *n, const struct mpa_conf *conf, const void *pd,
                      uint16_t pd_len);
 
+/**
+ * Both sides are this one: agrees at once, without a frame or private data; as neither side is the
+ * one that must not send first, without an RTR.
+ * @return 0, or -EINVAL for a depth over its limit
+ */
+int mpa_nego_with_itself(struct mpa_nego *n, const struct mpa_conf *conf);
+
 /** Starts as responder. */
 void mpa_nego_listen(struct mpa_nego *n, const struct mpa_conf *conf);
 

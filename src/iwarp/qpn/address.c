@@ -92,6 +92,20 @@ static bool is_loopback(const struct sockaddr_storage *addr)
     return bytes_of(addr, &bytes) == 4 && *(const uint8_t *)bytes == 127;
 }
 
+bool iw_path_ends_here(const struct iw_device *dev, const struct iw_path *path)
+{
+    struct ibv_gid_entry own;
+    struct sockaddr_storage addr;
+    if (is_loopback(&path->peer))
+        return true;
+    for (uint32_t i = 1; iw_device_gid(dev, 1, i, &own) == 0; i++) {
+        to_address(&own.gid, own.ndev_ifindex, &addr);
+        if (same(&addr, &path->peer))
+            return true;
+    }
+    return false;
+}
+
 bool iw_path_fits(const struct iw_path *path, const struct sockaddr_storage *own,
                   const struct sockaddr_storage *peer)
 {

@@ -21,6 +21,9 @@ struct iw_path {
  */
 int iw_path_find(const struct iw_device *dev, const struct ibv_ah_attr *ah, struct iw_path *path);
 
+/** Whether the peer's address is one of the device's own. */
+bool iw_path_ends_here(const struct iw_device *dev, const struct iw_path *path);
+
 /** Whether a connection with these addresses may be that of the path: ports do not matter. */
 bool iw_path_fits(const struct iw_path *path, const struct sockaddr_storage *own,
                   const struct sockaddr_storage *peer);
