@@ -37,6 +37,7 @@ SHARED = {
     'iwarp/env/later.h': 'stands in for <infiniband/verbs.h> where that is older',
     'iwarp/qp/link.h': 'what the CM does with a QP',
     'iwarp/qp/qp.h': 'what the verbs do with a QP',
+    'iwarp/qpn/dialling.h': 'the inside of one struct iw_dial, of dial.c',
     'iwarp/verbs/ops.h': 'the slots of struct ibv_context, which context.c fills',
     'iwarp/verbs/private.h': 'the names of verbs/private.names',
 }

@@ -38,6 +38,7 @@ enum lock_rank {
     LOCK_CONTEXT,  /* asynchronous events */
     LOCK_GRANTS,   /* what the keys of a protection domain give */
     LOCK_STAGS,
+    LOCK_VOUCH, /* who has vouched for their numbers */
     LOCK_RANDOM,
     LOCK_POOL_STAGING,
     LOCK_POOL_BATCH,
@@ -48,7 +49,7 @@ enum lock_rank {
     LOCK_SOURCE,  /* a place in it */
     LOCK_STATS,
     LOCK_PCAP,
-    LOCK_TLS, /* of one stream; sending and receiving share its state */
+    LOCK_TLS,     /* of one stream; sending and receiving share its state */
     LOCK_QUIESCE, /* who waits for copies to end */
     LOCK_CHAOS,   /* which faults were asked for */
     LOCK_RANKS

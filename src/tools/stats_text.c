@@ -50,6 +50,16 @@ const char *stats_state(const struct stats_qp *q)
     return q->state < sizeof(names) / sizeof(names[0]) ? names[q->state] : "?";
 }
 
+static const char *stats_dial(const struct stats_qp *q)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        STATS_DIALS(X)
+#undef X
+    };
+    return q->sq.dial < STATS_DIAL_COUNT ? names[q->sq.dial] : "?";
+}
+
 void stats_endpoint(const struct stats_qp *q, bool peer, char text[STATS_ENDPOINT_MAX])
 {
     bool six = q->flags & STATS_IPV6;
@@ -133,6 +143,8 @@ static void print_qp(FILE *f, const struct stats_qp *q)
                 local, peer, q->flags & STATS_INITIATOR ? "active" : "passive", q->rev,
                 q->flags & STATS_CRC ? "on" : "off", q->flags & STATS_MARKERS ? "on" : "off",
                 q->ird, q->ord, q->flags & STATS_ANYWARP ? "yes" : "no");
+    if (q->sq.dial)
+        fprintf(f, " peer_qp 0x%06" PRIx32 " dial %s", q->sq.peer_qpn, stats_dial(q));
     if (q->tls.cipher[0]) {
         fputs(" tls ", f);
         print_words(f, q->tls.cipher);
@@ -291,6 +303,8 @@ static void json_qp(FILE *f, const struct stats_qp *q)
         json_member(f, "cipher", q->tls.cipher[0] ? q->tls.cipher : NULL);
         json_member(f, "identity", q->tls.cipher[0] ? q->tls.identity : NULL);
     }
+    if (q->sq.dial)
+        fprintf(f, "\"peer_qpn\": %" PRIu32 ", \"dial\": \"%s\", ", q->sq.peer_qpn, stats_dial(q));
     fprintf(f, "\"send_cq\": %" PRIu32 ", \"recv_cq\": %" PRIu32 ", \"cause\": ", q->send_cq,
             q->recv_cq);
     json_string(f, q->error ? iw_err_info(q->error)->text : NULL);

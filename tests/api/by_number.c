@@ -102,6 +102,15 @@ void end_rts(struct end *e, uint8_t rnr_retry)
                      0);
 }
 
+void end_set_timeout(struct end *e, uint8_t timeout)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .timeout = timeout};
+    assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE), 0);
+    assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_TIMEOUT), 0);
+    attr.qp_state = IBV_QPS_RTS;
+    assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE), 0);
+}
+
 void end_move(struct end *e, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = {.qp_state = state};

@@ -35,6 +35,8 @@ int end_try_rtr(struct end *e, uint32_t peer, const union ibv_gid *gid);
 /** The peer is on this host. */
 void end_rtr(struct end *e, uint32_t peer);
 void end_rts(struct end *e, uint8_t rnr_retry);
+/** By way of SQD. */
+void end_set_timeout(struct end *e, uint8_t timeout);
 void end_move(struct end *e, enum ibv_qp_state state);
 enum ibv_qp_state end_state(struct end *e);
 void ends_connect(struct end *x, struct end *y);

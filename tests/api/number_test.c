@@ -4,6 +4,7 @@
  * whoever sends first, after RESET again; and what becomes of one whose peer goes, or never comes.
  */
 #include "by_number.h"
+#include "logfile.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -126,6 +127,8 @@ static void peer_goes(void **state)
     end_expect(&b, IBV_WR_SEND, IBV_WC_RETRY_EXC_ERR);
     end_expect(&b, 77, IBV_WC_WR_FLUSH_ERR);
     assert_int_equal(end_state(&b), IBV_QPS_ERR);
+    log_expect(b.qp->qp_num, "Send, wr_id 0x*: TCP connection lost: QP 0x* at *:* has gone; *");
+    log_clear();
 }
 
 /** One that names a third is not accepted: its sends fail in their time, ours go on. */
@@ -140,6 +143,9 @@ static void not_asked_for(void **state)
     end_rts(&c, 7);
     assert_int_equal(end_post(&c, &b, IBV_WR_SEND), 0);
     end_expect(&c, IBV_WR_SEND, IBV_WC_RETRY_EXC_ERR);
+    log_expect(c.qp->qp_num, c.qp->qp_num < b.qp->qp_num
+                                 ? "Send, *: TCP connection lost: QP 0x* at *:* did not answer; *"
+                                 : "Send, *: TCP connection lost: QP 0x* at *:* has not called; *");
     end_send_once(&a, &b, 10);
     end_drop(&c);
 }
@@ -292,5 +298,8 @@ static int tests(void)
 
 int main(void)
 {
-    return ends_run(tests);
+    log_setup(NULL);
+    int failed = ends_run(tests);
+    log_teardown(NULL);
+    return failed;
 }

@@ -22,6 +22,8 @@ begin()
 
 # A peer that is stopped is alive: longer than any time of the attributes, and nothing fails.
 begin 0.3 ibv_rc_pingpong -g 1 -n 100000
+"$ANYWARP" stat ibv_rc_pingpong | grep -qE ' peer_qp 0x[0-9a-f]{6} dial connected ' ||
+    failed 'anywarp stat does not tell of the number' client
 kill -STOP "${pids[server]}"
 sleep "$stopped_s"
 running client || failed "it does not wait for one that is stopped" client

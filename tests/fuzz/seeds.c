@@ -285,6 +285,8 @@ static void stream(void)
 static void hello(void)
 {
     const struct iw_hello h = {
+        .kind = IW_HELLO_DOUBTS,
+        .token = 0x0102030405060708,
         .from = {.qpn = 0x8a2501, .epoch = 7, .gid.raw = {[10] = 0xff, 0xff, 192, 0, 2, 1}},
         .to = {.qpn = 0x8a2502, .gid.raw = {0xfe, 0x80, [15] = 2}},
     };

@@ -10,27 +10,58 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define CALLER   0x040001 /* a number lower than all that there are: it calls */
-#define REQUEST  (20 + 4 + 56)
+#define FRAME    (20 + 4 + 64)
+#define SLOT     1
 #define NOTE     20 /* an FPDU of a Write without bytes */
 #define RTR      1
 #define ACK      2
 #define RETRY    3
-#define CROWD    300
+#define CROWD    10000
+#define SPARE    2500 /* descriptors, for the other end of what is let in */
+#define CROWD_KB 65536
 #define QUIET_MS 100
+#define WAIT_S   20 /* for the victim to call */
+#define PATIENT  22 /* a timeout of 17 s */
+
+#define DOUBTS   2
+#define VOUCHES  3
+#define PATIENCE "2000" /* ms, for the first FPDU */
 
 static struct end victim, peer;
 static union ibv_gid gid;
+static int own_port;    /* a listener's descriptor */
+static uint32_t caller; /* of that port, a number lower than the victim's: it calls */
+static uint32_t epoch = 0x1234;
+
+/** The lowest port that is free. */
+static void open_own_port(void)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    struct timeval wait = {.tv_sec = WAIT_S};
+    int r = -1;
+    own_port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_return_code(own_port, errno);
+    setsockopt(own_port, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    for (uint16_t port = 1024; r; port++) {
+        own.sin_port = htons(port);
+        caller = (uint32_t)port << 8 | SLOT;
+        r = bind(own_port, (struct sockaddr *)&own, sizeof(own));
+    }
+    assert_return_code(listen(own_port, CROWD), errno);
+}
 
 static int setup(void **state)
 {
     (void)state;
+    open_own_port();
     end_make(&victim);
     end_make(&peer);
     assert_int_equal(ibv_query_gid(ctx, 1, 1, &gid), 0);
@@ -43,6 +74,7 @@ static int teardown(void **state)
     (void)state;
     end_drop(&victim);
     end_drop(&peer);
+    close(own_port);
     return 0;
 }
 
@@ -68,15 +100,15 @@ static int call(void)
 }
 
 /** MPA revision 2, peer-to-peer with a Write first, and the hello of QP @p from. */
-static void make_request(uint8_t request[REQUEST], uint32_t from)
+static void make_request(uint8_t request[FRAME], uint32_t from)
 {
-    static const uint8_t frame[] = "MPA ID Req Frame\x10\x02\0\x3c\x80\x01\x80\x01"
-                                   "AWQPN\1\0\0";
-    memset(request, 0, REQUEST);
+    static const uint8_t frame[] = "MPA ID Req Frame\x10\x02\0\x44\x80\x01\x80\x01"
+                                   "AWQPN\2\0\0";
+    memset(request, 0, FRAME);
     memcpy(request, frame, sizeof(frame) - 1);
     put32(request + 32, from);
     put32(request + 36, victim.qp->qp_num);
-    put32(request + 40, 0x1234);
+    put32(request + 40, epoch);
     memcpy(request + 48, &gid, sizeof(gid));
     memcpy(request + 64, &gid, sizeof(gid));
 }
@@ -109,18 +141,63 @@ static size_t hear(int fd)
     return all;
 }
 
-/** The victim's peer, as far as it can tell. */
-static int connect_as_peer(void)
+/** The process of the caller's number: it is asked whether it has called. */
+static void vouch(bool yes)
 {
-    uint8_t request[REQUEST], reply[REQUEST];
-    assert_int_equal(end_try_rtr(&victim, CALLER, &gid), 0);
-    end_rts(&victim, 7);
+    uint8_t doubt[FRAME], reply[FRAME];
+    int fd = accept(own_port, NULL, NULL);
+    assert_return_code(fd, errno);
+    assert_int_equal(recv(fd, doubt, sizeof(doubt), MSG_WAITALL), sizeof(doubt));
+    make_request(reply, caller);
+    assert_int_equal(doubt[30], DOUBTS);
+    assert_memory_equal(doubt + 32, reply + 36, 4); /* from whom that went to */
+    assert_memory_equal(doubt + 36, reply + 32, 4);
+    assert_memory_equal(doubt + 44, reply + 40, 4);
+    memcpy(reply + 7, "Rep", 3);
+    reply[16] = 0x30; /* rejected: no connection is wanted */
+    reply[30] = VOUCHES;
+    memcpy(reply + 44, doubt + 40, 4);
+    if (yes)
+        say(fd, reply, sizeof(reply));
+    close(fd);
+}
+
+static int call_as_peer(void)
+{
+    uint8_t request[FRAME];
     int fd = call();
-    make_request(request, CALLER);
+    make_request(request, caller);
     say(fd, request, sizeof(request));
+    return fd;
+}
+
+static void expect_reply(int fd)
+{
+    uint8_t reply[FRAME];
+    vouch(true);
     assert_int_equal(recv(fd, reply, sizeof(reply), MSG_WAITALL), sizeof(reply));
     assert_memory_equal(reply, "MPA ID Rep Frame", 16);
-    say_note(fd, RTR, CALLER);
+}
+
+/** As the victim's peer, as far as it can tell, which does not begin. */
+static int be_let_in(void)
+{
+    int fd = call_as_peer();
+    expect_reply(fd);
+    return fd;
+}
+
+static void expect_peer(void)
+{
+    assert_int_equal(end_try_rtr(&victim, caller, &gid), 0);
+    end_rts(&victim, 7);
+}
+
+static int connect_as_peer(void)
+{
+    expect_peer();
+    int fd = be_let_in();
+    say_note(fd, RTR, caller);
     return fd;
 }
 
@@ -146,12 +223,12 @@ static void goes_on(void)
 /** A stranger, a liar about its address, and a wrong number are hung up on, before and after. */
 static void not_the_peer(void **state)
 {
-    uint8_t request[REQUEST];
+    uint8_t request[FRAME];
     (void)state;
     end_init(&peer);
     end_rtr(&victim, peer.qp->qp_num);
     for (int lie = 0; lie < 5; lie++) {
-        make_request(request, lie == 0 ? CALLER : peer.qp->qp_num);
+        make_request(request, lie == 0 ? caller : peer.qp->qp_num);
         if (lie == 1)
             request[48 + 15] ^= 1;
         if (lie == 2)
@@ -172,19 +249,149 @@ static void not_the_peer(void **state)
     end_send_once(&peer, &victim, 3);
 }
 
-/** Hellos that never end do not keep the peer out. */
+/** It says all that the peer would, from the peer's host, but the peer's process has not called. */
+static void an_impostor(void **state)
+{
+    uint8_t request[FRAME];
+    (void)state;
+    assert_int_equal(end_try_rtr(&victim, caller, &gid), 0);
+    int fd = call();
+    make_request(request, caller);
+    say(fd, request, sizeof(request));
+    vouch(false);
+    assert_int_equal(recv(fd, request, sizeof(request), MSG_WAITALL), FRAME - 64);
+    assert_int_equal(request[16] & 0x20, 0x20);
+    close(fd);
+    goes_on();
+}
+
+/** The token is what the process was given: another, or that of another, is none. */
+static void a_wrong_token(void **state)
+{
+    uint8_t request[FRAME];
+    (void)state;
+    close(connect_as_peer());
+    end_move(&victim, IBV_QPS_RESET);
+    end_init(&victim);
+    assert_int_equal(end_try_rtr(&victim, caller, &gid), 0);
+    int fd = call();
+    make_request(request, caller);
+    memset(request + 80, 0x5a, 8);
+    say(fd, request, sizeof(request));
+    vouch(false);
+    hear(fd);
+    close(fd);
+    goes_on();
+}
+
+/** It is let in, and says nothing more: nobody is told, and what is posted then fails. */
+static void it_never_begins(void **state)
+{
+    uint8_t reply[FRAME];
+    (void)state;
+    expect_peer();
+    end_receive(&victim);
+    int fd = be_let_in();
+    while (recv(fd, reply, sizeof(reply), 0) > 0) /* until it has waited long enough */
+        ;
+    close(fd);
+    nothing_completes();
+    assert_int_equal(end_state(&victim), IBV_QPS_RTS);
+    assert_int_equal(end_post(&victim, &victim, IBV_WR_RDMA_WRITE), 0);
+    end_expect(&victim, IBV_WR_RDMA_WRITE, IBV_WC_RETRY_EXC_ERR);
+    end_expect(&victim, END_RECV, IBV_WC_WR_FLUSH_ERR);
+    goes_on();
+}
+
+/** It was reset before it began: its next incarnation is let in, and gets what was posted before.
+ */
+static void it_goes_before_it_begins(void **state)
+{
+    (void)state;
+    expect_peer();
+    end_set_timeout(&victim, PATIENT);
+    end_receive(&victim);
+    for (int i = 0; i < 3; i++) {
+        int fd = be_let_in();
+        if (i == 1)
+            assert_int_equal(end_post(&victim, &victim, IBV_WR_RDMA_WRITE), 0);
+        close(fd);
+        epoch++;
+        usleep(QUIET_MS * 1000); /* or it is turned away, and has to call again */
+    }
+    nothing_completes();
+    int fd = be_let_in();
+    say_note(fd, RTR, caller);
+    say_note(fd, ACK, hear(fd));
+    end_expect(&victim, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+    close(fd);
+    goes_on();
+}
+
+/** Whether the port of the caller's number is asked; else it is turned away. */
+static bool is_doubted(int fd)
+{
+    struct pollfd p[] = {{own_port, POLLIN, 0}, {fd, POLLIN, 0}};
+    assert_true(poll(p, 2, WAIT_S * 1000) > 0);
+    return p[0].revents;
+}
+
+/** The next incarnation calls while nobody has noticed yet that this one is gone. */
+static void it_calls_before_it_goes(void **state)
+{
+    (void)state;
+    expect_peer();
+    end_set_timeout(&victim, PATIENT);
+    int before = be_let_in();
+    epoch++;
+    int fd = call_as_peer();
+    usleep(QUIET_MS * 1000);
+    close(before);
+    while (!is_doubted(fd)) {
+        close(fd);
+        usleep(QUIET_MS * 1000);
+        fd = call_as_peer();
+    }
+    expect_reply(fd);
+    say_note(fd, RTR, caller);
+    close(fd);
+    goes_on();
+}
+
+/** @return how many connections this process may hold, up to CROWD */
+static int room_for_crowd(void)
+{
+    struct rlimit limit;
+    assert_return_code(getrlimit(RLIMIT_NOFILE, &limit), errno);
+    limit.rlim_cur = limit.rlim_max;
+    assert_return_code(setrlimit(RLIMIT_NOFILE, &limit), errno);
+    return limit.rlim_max < CROWD + SPARE ? (int)limit.rlim_max - SPARE : CROWD;
+}
+
+static long resident_kb(void)
+{
+    struct rusage usage;
+    assert_return_code(getrusage(RUSAGE_SELF, &usage), errno);
+    return usage.ru_maxrss;
+}
+
+/** Hellos that never end do not keep the peer out, and cost no more than those that may wait. */
 static void a_crowd_of_halves(void **state)
 {
-    uint8_t request[REQUEST];
+    uint8_t request[FRAME];
     static int fd[CROWD];
+    int crowd = room_for_crowd();
+    long before = resident_kb();
     (void)state;
-    make_request(request, CALLER);
-    for (int i = 0; i < CROWD; i++) {
+    assert_in_range(crowd, 100, CROWD);
+    make_request(request, caller);
+    for (int i = 0; i < crowd; i++) {
         fd[i] = call();
-        say(fd[i], request, (size_t)i % sizeof(request));
+        send(fd[i], request, (size_t)i % sizeof(request), MSG_NOSIGNAL); /* or it is hung up on */
     }
     goes_on();
-    for (int i = 0; i < CROWD; i++)
+    assert_in_range(resident_kb() - before, 0, CROWD_KB);
+    for (int i = 0; i < crowd; i++)
         close(fd[i]);
 }
 
@@ -260,14 +467,23 @@ static int tests(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest all[] = {
-        T(not_the_peer),         T(a_crowd_of_halves),
-        T(acknowledged_in_part), T(acknowledged_and_never_sent),
-        T(retries_without_end),  T(refused_and_never_asked),
+        T(not_the_peer),
+        T(an_impostor),
+        T(a_wrong_token),
+        T(it_never_begins),
+        T(it_goes_before_it_begins),
+        T(it_calls_before_it_goes),
+        T(a_crowd_of_halves),
+        T(acknowledged_in_part),
+        T(acknowledged_and_never_sent),
+        T(retries_without_end),
+        T(refused_and_never_asked),
     };
     return cmocka_run_group_tests(all, NULL, NULL);
 }
 
 int main(void)
 {
+    setenv("ANYWARP_CONNECT_MS", PATIENCE, 1);
     return ends_run(tests);
 }

@@ -8,7 +8,7 @@
 . "$SRCDIR/tests/apps/lib.sh"
 # shellcheck source=tests/interop/capture.sh
 . "$SRCDIR/tests/interop/capture.sh"
-need rping tshark python3
+need rping ibv_rc_pingpong tshark python3
 
 export ANYWARP_CRC=on
 
@@ -50,6 +50,27 @@ for address in 127.0.0.1 ::1; do
     # Who ends at once after its own FIN has not seen the other's.
     [ -n "$(decode -Y 'tcp.flags.fin == 1')" ] || failed "no FIN"
 done
+
+# By number: hellos, also to the port that vouches for them, and acknowledgements, which are Writes.
+port=$(free_port)
+export ANYWARP_PCAP=$dir/number-%p.pcapng
+start_server server "$port" ibv_rc_pingpong -g 1 -n $pings -p "$port"
+server=${pids[server]}
+start client ibv_rc_pingpong -g 1 -n $pings -p "$port" 127.0.0.1
+client=${pids[client]}
+expect_status "captured ibv_rc_pingpong" client 60 0 server
+expect_status "captured ibv_rc_pingpong" server 60 0 client
+for capture in "$dir/number-$server.pcapng" "$dir/number-$client.pcapng"; do
+    expect_none_bad
+    opcodes >"$dir/opcodes"
+    [ "$(awk '$2 == "0x03" { print $1 }' "$dir/opcodes")" = $((2 * pings)) ] ||
+        failed "$capture: not $((2 * pings)) Sends" opcodes
+    grep -q 0x00 "$dir/opcodes" || failed "$capture: no acknowledgements" opcodes
+    decode -Y 'iwarp_mpa.req || iwarp_mpa.rep' -T fields -e tcp.payload >"$dir/frames"
+    [ "$(grep -c 415751504e "$dir/frames")" = 4 ] ||
+        failed "$capture: not four hellos" frames
+done
+expect_decoded
 
 # Both ends in one process: each packet once. Wireshark 4.0 does not name opcodes 8, 9 and F.
 for test in wr_test threads_test; do

@@ -218,6 +218,14 @@ int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst, const struct iw_
     return r ? r : attempt(cm, dst, qp, param);
 }
 
+int iw_cm_inquire(struct iw_cm *cm, const struct sockaddr *dst, const void *private_data,
+                  uint8_t len)
+{
+    const struct iw_cm_param param = {.private_data = private_data, .private_data_len = len};
+    int r = iw_cm_tls_may_connect("ibv_modify_qp", dst);
+    return r ? r : attempt(cm, dst, NULL, &param);
+}
+
 /* ---- the handshake ---- */
 
 static int request(struct iw_cm *cm)
@@ -249,7 +257,7 @@ static int chaos(void)
 static void link_up(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 {
     iw_timer_cancel(&cm->timer);
-    int r = iw_cm_link(cm, early, early_len);
+    int r = cm->reserved ? iw_cm_link(cm, early, early_len) : -EPROTO; /* nobody asked for it */
     if (r) {
         fail(cm, r);
         return;

@@ -154,7 +154,10 @@ void iw_cm_linger(struct iw_cm *cm)
 static void break_off(struct iw_cm *cm, struct iw_qp *qp)
 {
     (void)cm;
-    iw_qp_close(qp, true);
+    if (qp->by_number) /* knows of no peer that never begins */
+        iw_qp_lose(qp, -ETIMEDOUT);
+    else
+        iw_qp_close(qp, true);
 }
 
 void iw_cm_break_off(struct iw_cm *cm)

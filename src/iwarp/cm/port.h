@@ -115,6 +115,14 @@ IW_CM_EXPORT int iw_cm_connect(struct iw_cm *cm, const struct sockaddr *dst,
                                const struct iw_cm_param *param);
 
 /**
+ * Asks a listener something: its Reply rejects, and the event has the answer as its private data.
+ * No QP is connected; one that accepts has failed.
+ * @return as iw_cm_connect()
+ */
+int iw_cm_inquire(struct iw_cm *cm, const struct sockaddr *dst, const void *private_data,
+                  uint8_t len);
+
+/**
  * Answers a CONNECT_REQUEST. ESTABLISHED follows.
  * @return -EINVAL as for connect or if answered already, -ECONNRESET if the peer has gone
  */

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define STATS_MAGIC   "anywarp"
-#define STATS_VERSION 4
+#define STATS_VERSION 5
 
 #define STATS_ERRORS 32    /* the newest ones are kept */
 #define STATS_CQS    512   /* rows; what there are more of is not shown */
@@ -89,6 +89,21 @@ enum stats_flags {
     STATS_INHERITED = 1 << 7, /* a forked child's, and its parent uses it */
 };
 
+/* X(name, how stat says it): where a QP by number is with its peer. */
+#define STATS_DIALS(X)                                                                             \
+    X(NONE, "none")                                                                                \
+    X(CALLS, "calls") /* it is the one that connects */                                            \
+    X(WAITS, "waits") /* for the peer to connect */                                                \
+    X(MET, "connected")                                                                            \
+    X(OVER, "over") /* it was, and will not be again before RESET */
+
+enum stats_dial {
+#define X(name, text) STATS_DIAL_##name,
+    STATS_DIALS(X)
+#undef X
+        STATS_DIAL_COUNT,
+};
+
 struct stats_qp {
     uint32_t seq;
     uint32_t qp_num; /* 0: the row is free */
@@ -104,7 +119,9 @@ struct stats_qp {
     struct iwc_flow out, in;
     struct {
         uint32_t size, used; /* work requests that fit, and are posted and not complete */
-        uint32_t spare[14];
+        uint32_t dial;       /* enum stats_dial; NONE: not by number */
+        uint32_t peer_qpn;   /* by number */
+        uint32_t spare[12];
     } sq;
     struct {
         uint32_t size, used;       /* receives, likewise; 0 with an SRQ */

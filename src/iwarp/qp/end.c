@@ -140,6 +140,8 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
     if (!iwc_close_may(qp->end.close, IWC_CLOSE_EV_FIN))
         return;
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
+    if (qp->by_number && qp->silent) /* nothing waits for it to begin any more */
+        qp->tx.hold = false;
     iw_qp_transmit_locked(qp, w);
     iw_qp_strand_locked(qp, w);
 }

@@ -8,6 +8,7 @@
 #include "env/pool.h"
 #include "qp/end.h"
 #include "qp/explain.h"
+#include "qp/reset.h"
 #include "qp/rx_early.h"
 #include "qp/rx_stall.h"
 #include "qp/rx_stream.h"
@@ -219,14 +220,13 @@ void iw_qp_stalled(struct iw_qp *qp)
     iw_rx_leave(qp);
 }
 
-void iw_qp_unreached(struct iw_qp *qp)
+void iw_qp_unreached(struct iw_qp *qp, const char *why)
 {
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
     if (iw_qp_is_stranded_locked(qp) && qp->tx.sq.head != qp->tx.sq.tail) {
         iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
-        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s",
-                      qp->was_linked ? "the peer has gone" : "the peer did not answer");
+        iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", why);
         iw_qp_fail_locked(qp, IW_ERR_LLP_LOST, NULL, 0, &w);
     }
     iw_qp_leave(qp, &w);
@@ -298,8 +298,9 @@ void iw_qp_unlink(struct iw_qp *qp)
     qp->cm = NULL;
     iw_pool_put(IW_POOL_BATCH, qp->tx.batch);
     qp->tx.batch = NULL;
-    lock_put(&qp->tx.lock);
     iw_rx_fini(qp);
+    iw_qp_unmeet_locked(qp);
+    lock_put(&qp->tx.lock);
     w.cm &= IW_QP_NEWS_STRANDED; /* the caller is the CM */
     iw_qp_leave_rx(qp, &w);
 }

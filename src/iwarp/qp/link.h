@@ -86,8 +86,9 @@ void iw_qp_stalled(struct iw_qp *qp);
 /**
  * The time of a QP by number is over: if it has no connection, what is posted fails with
  * IBV_WC_RETRY_EXC_ERR, and the QP with it.
+ * @param why  for the log
  */
-void iw_qp_unreached(struct iw_qp *qp);
+void iw_qp_unreached(struct iw_qp *qp, const char *why);
 
 /** Notes whether the CM looks at what TCP has sent; if not, IW_QP_NEWS_SENDS tells of more. */
 void iw_qp_watched(struct iw_qp *qp, bool watched);

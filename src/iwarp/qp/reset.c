@@ -52,8 +52,6 @@ static void renew_sending_locked(struct iw_qp_tx *tx)
     tx->ord = tx->ird = (struct iw_depth){0};
     tx->irq_cut = 0;
     tx->irq_next = false;
-    tx->sq.drain = 0;
-    tx->sq.tell_drained = false;
     tx->half = (struct iwc_tx){0};
     tx->mss_check = tx->alone_from = 0;
     tx->cork = (struct iw_cork){0};
@@ -116,6 +114,19 @@ static void renew_state_locked(struct iw_qp *qp)
     renew_end(&qp->end);
 }
 
+void iw_qp_unmeet_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->rx.lock);
+    assert_held(&qp->tx.lock);
+    if (!qp->by_number || !qp->silent || qp->rx.half.fpdus || qp->end.error)
+        return;
+    renew_sending_locked(&qp->tx);
+    renew_receiving_locked(&qp->rx);
+    renew_end(&qp->end);
+    qp->was_linked = qp->silent = qp->fin_known = false;
+    qp->life++; /* what is still told of that connection is of no matter */
+}
+
 void iw_qp_purge(struct iw_qp *qp)
 {
     iw_cq_purge(qp->send_cq, qp->pub.qp_num);
@@ -132,6 +143,8 @@ void iw_qp_reset_end(struct iw_qp *qp)
     bool purges = qp->by_number;
     if (qp->end.forgets) { /* else another thread has done it all */
         renew_sending_locked(&qp->tx);
+        qp->tx.sq.drain = 0;
+        qp->tx.sq.tell_drained = false;
         renew_state_locked(qp); /* so that no receive is posted behind those that are cleared */
         renew_receiving_locked(&qp->rx);
         memset(&qp->acks, 0, sizeof(qp->acks));

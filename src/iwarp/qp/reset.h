@@ -15,6 +15,12 @@
  * tx.lock. */
 void iw_qp_reset_begin_locked(struct iw_qp *qp, struct iw_wakes *w);
 
+/**
+ * One by number that was linked, and heard nothing: it may be linked again, and what is posted goes
+ * out then. rx.lock and tx.lock, with no stream.
+ */
+void iw_qp_unmeet_locked(struct iw_qp *qp);
+
 /** Forgets its completions that nobody has taken, as InfiniBand does at RESET and destruction. */
 void iw_qp_purge(struct iw_qp *qp);
 

@@ -1,42 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "qpn/dial.h"
+#include "qpn/dialling.h"
 
-#include "engine/timer.h"
+#include "common/addr.h"
 #include "env/random.h"
 #include "qp/link.h"
 #include "qp/qp.h"
 #include "qp/rnr.h"
-#include "qpn/address.h"
-#include "qpn/hello.h"
-#include "qpn/number.h"
+#include "qpn/visitor.h"
+#include "qpn/vouch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AGAIN_MAX_MS 1000 /* between two attempts; the first ones come sooner */
-#define PATIENCE_MIN 500  /* ms without a connection: an adapter's peer answers within less */
-
-struct iw_dial {
-    struct iw_number number;
-    atomic_uint pins; /* threads that work for it beside those of the QP */
-    struct iw_timer again, clock, not_ready;
-
-    struct lock lock;
-    struct iw_qp *qp;
-    bool leaving;      /* stopped: everything is left to who stopped it */
-    bool begun;        /* in RTR or later: self, peer and path are known */
-    bool over;         /* no attempts any more */
-    uint64_t patience; /* us of what is posted without a connection, 0: for ever */
-    struct iw_hello_end self, peer;
-    struct iw_path path;
-    unsigned tries;
-    struct iw_cm *cm;      /* the attempt, or the connection */
-    struct iw_cm *visitor; /* that asked before its time */
-    struct iw_hello asked; /* what that said */
-};
+#define WHY_MAX      (ADDR_TEXT_MAX + 48)
+#define PATIENCE_MIN 500 /* ms without a connection: an adapter's peer answers within less */
+#define AGAIN_MAX_MS 256 /* between two attempts; the first ones come sooner */
 
 static struct lock_class locks = LOCK_CLASS(locks, LOCK_DIAL);
 
@@ -70,13 +52,12 @@ void iw_dial_pin(struct iw_dial *d)
     atomic_fetch_add(&d->pins, 1);
 }
 
-static void unpin(struct iw_dial *d)
+void iw_dial_unpin(struct iw_dial *d)
 {
     atomic_fetch_sub(&d->pins, 1);
 }
 
-/** @return false if it is being stopped: then nothing is to be done */
-static bool enter(struct iw_dial *d)
+bool iw_dial_enter(struct iw_dial *d)
 {
     lock_get(&d->lock);
     if (!d->leaving && d->qp)
@@ -85,20 +66,29 @@ static bool enter(struct iw_dial *d)
     return false;
 }
 
-static void drop(struct iw_cm *cm)
+void iw_dial_drop(struct iw_cm *cm)
 {
     if (cm)
         iw_cm_destroy(cm);
 }
 
+/** For anywarp stat. */
+static void show_locked(struct iw_dial *d, enum stats_dial how)
+{
+    assert_held(&d->lock);
+    iw_stats_set(&d->qp->stats->sq.peer_qpn, d->peer.qpn);
+    iw_stats_set(&d->qp->stats->sq.dial, how);
+}
+
 static void drop_all(struct iw_dial *d)
 {
     lock_get(&d->lock);
-    struct iw_cm *cm = d->cm, *visitor = d->visitor;
-    d->cm = d->visitor = NULL;
+    struct iw_cm *cm = d->cm, *visitor = d->visitor, *doubt = d->doubt;
+    d->cm = d->visitor = d->doubt = NULL;
     lock_put(&d->lock);
-    drop(cm);
-    drop(visitor);
+    iw_dial_drop(cm);
+    iw_dial_drop(visitor);
+    iw_dial_drop(doubt);
 }
 
 void iw_dial_stop(struct iw_dial *d)
@@ -131,13 +121,17 @@ void iw_dial_renew(struct iw_dial *d)
     if (!d)
         return;
     lock_get(&d->lock);
-    struct iw_cm *cm = d->cm; /* its QP has left it; who asked for the next incarnation stays */
-    d->cm = NULL;
-    d->begun = d->over = false;
+    /* Its QP has left it; who asked for the next incarnation stays. */
+    struct iw_cm *cm = d->cm, *doubt = d->doubt;
+    d->cm = d->doubt = NULL;
+    d->vouched = 0;
+    d->begun = d->met = d->over = false;
     d->tries = 0;
     d->self.epoch = draw_epoch();
+    show_locked(d, STATS_DIAL_NONE);
     lock_put(&d->lock);
-    drop(cm);
+    iw_dial_drop(cm);
+    iw_dial_drop(doubt);
     lock_get(&d->lock);
     d->leaving = false;
     lock_put(&d->lock);
@@ -145,19 +139,19 @@ void iw_dial_renew(struct iw_dial *d)
 
 /* ---- attempts ---- */
 
-static int on_event(void *owner, const struct iw_cm_event *event);
-
 static void again(struct iw_timer *t);
 
 static void set_again_locked(struct iw_dial *d)
 {
     assert_held(&d->lock);
-    unsigned ms = d->tries < 10 ? 1u << d->tries++ : AGAIN_MAX_MS;
+    unsigned ms = 1u << d->tries;
+    if (ms < AGAIN_MAX_MS)
+        d->tries++;
     if (!d->over)
         iw_timer_set(&d->again, ms, again);
 }
 
-static struct iw_cm_param param_of(struct iw_dial *d, const uint8_t hello[IW_HELLO_BYTES])
+struct iw_cm_param iw_dial_param(struct iw_dial *d, const uint8_t hello[IW_HELLO_BYTES])
 {
     return (struct iw_cm_param){
         .private_data = hello,
@@ -176,15 +170,23 @@ static void set_port(struct sockaddr_storage *addr, uint16_t port)
         ((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
 }
 
+struct sockaddr_storage iw_dial_peers_port_locked(const struct iw_dial *d)
+{
+    assert_held(&d->lock);
+    struct sockaddr_storage process = d->path.peer;
+    set_port(&process, iw_number_tcp_port(d->peer.qpn));
+    return process;
+}
+
 /** Calls the peer; pinned. */
 static void dial(struct iw_dial *d)
 {
     uint8_t bytes[IW_HELLO_BYTES];
     struct iw_cm *cm;
-    int r = iw_cm_create(&cm, on_event, d);
-    if (!enter(d)) {
+    int r = iw_cm_create(&cm, iw_dial_on_event, d);
+    if (!iw_dial_enter(d)) {
         if (!r)
-            drop(cm);
+            iw_dial_drop(cm);
         return;
     }
     if (r || d->over || d->cm) {
@@ -192,14 +194,15 @@ static void dial(struct iw_dial *d)
             set_again_locked(d);
         lock_put(&d->lock);
         if (!r)
-            drop(cm);
+            iw_dial_drop(cm);
         return;
     }
-    struct iw_hello h = {.from = d->self, .to = d->peer};
-    struct sockaddr_storage own = d->path.own, peer = d->path.peer;
-    set_port(&peer, iw_number_tcp_port(d->peer.qpn));
+    struct sockaddr_storage own = d->path.own, peer = iw_dial_peers_port_locked(d);
+    struct iw_hello h = {
+        .kind = IW_HELLO_ASKS, .token = iw_vouch_token(&peer), .from = d->self, .to = d->peer};
     iw_hello_encode(bytes, &h);
-    struct iw_cm_param p = param_of(d, bytes);
+    struct iw_cm_param p = iw_dial_param(d, bytes);
+    p.itself = d->itself;
     d->cm = cm;
     lock_put(&d->lock);
 
@@ -216,7 +219,7 @@ static void dial(struct iw_dial *d)
         set_again_locked(d);
     lock_put(&d->lock);
     if (mine)
-        drop(cm);
+        iw_dial_drop(cm);
 }
 
 static void again(struct iw_timer *t)
@@ -224,80 +227,8 @@ static void again(struct iw_timer *t)
     dial(container_of(t, struct iw_dial, again));
 }
 
-/** Whether a hello is that of the peer, over a connection that may be its. */
-static bool fits_locked(const struct iw_dial *d, const struct iw_hello *h, struct iw_cm *cm)
-{
-    struct sockaddr_storage own, peer;
-    assert_held(&d->lock);
-    iw_cm_addresses(cm, &own, &peer);
-    return h->from.qpn == d->peer.qpn &&
-           memcmp(&h->from.gid, &d->peer.gid, sizeof(h->from.gid)) == 0 &&
-           memcmp(&h->to.gid, &d->self.gid, sizeof(h->to.gid)) == 0 &&
-           iw_path_fits(&d->path, &own, &peer);
-}
-
-/** Takes the visitor, if it is the peer, and gives the lock back. */
-static void take_visitor(struct iw_dial *d)
-{
-    uint8_t bytes[IW_HELLO_BYTES];
-    struct iw_cm *cm = d->visitor;
-    assert_held(&d->lock);
-    if (!cm || d->cm || d->over) {
-        lock_put(&d->lock);
-        return;
-    }
-    d->visitor = NULL;
-    bool fits = fits_locked(d, &d->asked, cm);
-    d->peer.epoch = d->asked.from.epoch;
-    struct iw_hello h = {.from = d->self, .to = d->peer};
-    struct iw_cm_param p = param_of(d, bytes);
-    iw_hello_encode(bytes, &h);
-    if (fits)
-        d->cm = cm;
-    lock_put(&d->lock);
-    if (fits && iw_cm_accept(cm, &p) == 0)
-        return;
-    lock_get(&d->lock);
-    bool mine = !fits || d->cm == cm;
-    if (fits && mine)
-        d->cm = NULL;
-    lock_put(&d->lock);
-    if (mine)
-        drop(cm);
-}
-
-int iw_dial_asked(void *port, const struct iw_cm_event *event)
-{
-    struct iw_hello h;
-    if (event->type != IW_CM_CONNECT_REQUEST ||
-        !iw_hello_decode(event->private_data, event->private_data_len, &h))
-        return -EINVAL;
-    struct iw_dial *d = iw_number_find(port, h.to.qpn);
-    if (!d)
-        return -ENOENT;
-    lock_get(&d->lock);
-    /* A stopped one may be on its way to another incarnation, which this one asks for. */
-    bool wanted = d->qp && !(d->begun && !d->cm && !fits_locked(d, &h, event->request));
-    struct iw_cm *before = d->visitor;
-    if (!wanted) {
-        lock_put(&d->lock);
-        unpin(d);
-        return -EPERM;
-    }
-    iw_cm_set_handler(event->request, on_event, d);
-    d->visitor = event->request;
-    d->asked = h;
-    if (d->begun && !d->leaving)
-        take_visitor(d);
-    else
-        lock_put(&d->lock);
-    drop(before);
-    unpin(d);
-    return 0;
-}
-
-/** Nobody is lower than the other in both: then it is one QP. */
-static bool is_dialler(const struct iw_hello_end *self, const struct iw_hello_end *peer)
+/** Which of two QPs dials. */
+static bool is_lower(const struct iw_hello_end *self, const struct iw_hello_end *peer)
 {
     if (self->qpn != peer->qpn)
         return self->qpn < peer->qpn;
@@ -309,60 +240,95 @@ static bool is_peers_locked(struct iw_dial *d, const struct iw_cm_event *event)
 {
     struct iw_hello h;
     assert_held(&d->lock);
-    if (!is_dialler(&d->self, &d->peer))
+    if (!d->dials || d->itself)
         return true;
     if (!iw_hello_decode(event->private_data, event->private_data_len, &h) ||
-        h.from.qpn != d->peer.qpn || h.to.epoch != d->self.epoch ||
+        h.kind != IW_HELLO_ANSWERS || h.from.qpn != d->peer.qpn || h.to.epoch != d->self.epoch ||
         memcmp(&h.from.gid, &d->peer.gid, sizeof(h.from.gid)) != 0)
         return false;
     d->peer.epoch = h.from.epoch;
     return true;
 }
 
-static int on_event(void *owner, const struct iw_cm_event *event)
+static void leave_locked(struct iw_dial *d)
+{
+    assert_held(&d->lock);
+    if (d->begun)
+        show_locked(d, STATS_DIAL_OVER);
+    d->over = true;
+}
+
+/** Whether who called was let in, and has gone without a word: the peer, new again, may call. */
+static bool never_met_locked(const struct iw_dial *d, const struct iw_cm_event *event)
+{
+    assert_held(&d->lock);
+    return event->type == IW_CM_DISCONNECTED && d->begun && !d->dials && !d->met;
+}
+
+int iw_dial_on_event(void *owner, const struct iw_cm_event *event)
 {
     struct iw_dial *d = owner;
     struct iw_cm *cm = NULL;
-    if (!enter(d))
+    if (!iw_dial_enter(d))
         return 0;
     iw_dial_pin(d);
-    if (event->type == IW_CM_ESTABLISHED && is_peers_locked(d, event)) {
+    bool met = event->type == IW_CM_ESTABLISHED && is_peers_locked(d, event);
+    if (met) {
         d->tries = 0;
+        d->met = true;
+        show_locked(d, STATS_DIAL_MET);
     } else {
         cm = d->cm;
         d->cm = NULL;
-        if (event->type == IW_CM_ESTABLISHED || event->type == IW_CM_DISCONNECTED)
-            d->over = true;
-        else if (d->begun && is_dialler(&d->self, &d->peer))
+        if (never_met_locked(d, event))
+            show_locked(d, STATS_DIAL_WAITS);
+        else if (event->type == IW_CM_ESTABLISHED || event->type == IW_CM_DISCONNECTED)
+            leave_locked(d);
+        else if (d->begun && d->dials)
             set_again_locked(d);
     }
     lock_put(&d->lock);
-    drop(cm);
-    unpin(d);
+    if (met) /* the clock counts from where a connection is missing */
+        iw_timer_cancel(&d->clock);
+    iw_dial_drop(cm);
+    if (!met)
+        iw_visitor_next(d);
+    iw_dial_unpin(d);
     return 0;
 }
 
 /* ---- the clock ---- */
 
+static void say_why_locked(const struct iw_dial *d, char why[WHY_MAX])
+{
+    char where[ADDR_TEXT_MAX];
+    struct sockaddr_storage process = iw_dial_peers_port_locked(d);
+    addr_text(&process, where);
+    const char *what = d->over ? "has gone" : d->dials ? "did not answer" : "has not called";
+    snprintf(why, WHY_MAX, "QP 0x%06x at %s %s", d->peer.qpn, where, what);
+}
+
 static void give_up(struct iw_timer *t)
 {
     struct iw_dial *d = container_of(t, struct iw_dial, clock);
-    if (!enter(d))
+    if (!iw_dial_enter(d))
         return;
+    char why[WHY_MAX];
     struct iw_qp *qp = d->qp; /* who stops it waits for the timer */
+    say_why_locked(d, why);
     lock_put(&d->lock);
-    iw_qp_unreached(qp);
+    iw_qp_unreached(qp, why);
 }
 
 static void judge_receiver(struct iw_timer *t)
 {
     struct iw_dial *d = container_of(t, struct iw_dial, not_ready);
-    if (!enter(d))
+    if (!iw_dial_enter(d))
         return;
     struct iw_qp *qp = d->qp;
     lock_put(&d->lock);
     uint64_t us = iw_qp_not_ready(qp);
-    if (!us || !enter(d))
+    if (!us || !iw_dial_enter(d))
         return;
     iw_timer_set_us(&d->not_ready, us, judge_receiver);
     lock_put(&d->lock);
@@ -371,7 +337,7 @@ static void judge_receiver(struct iw_timer *t)
 static void hear(struct iw_qp *qp, unsigned news)
 {
     struct iw_dial *d = qp->dial;
-    if (!enter(d))
+    if (!iw_dial_enter(d))
         return;
     if ((news & IW_QP_NEWS_STRANDED) && d->patience && !d->clock.set)
         iw_timer_set_us(&d->clock, d->patience, give_up);
@@ -425,9 +391,10 @@ int iw_dial_check(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask)
 
 static void begin(struct iw_dial *d, const struct ibv_qp_attr *attr)
 {
-    if (!enter(d))
+    if (!iw_dial_enter(d))
         return;
-    if (iw_path_find(iw_device(d->qp->pub.context->device), &attr->ah_attr, &d->path)) {
+    const struct iw_device *dev = iw_device(d->qp->pub.context->device);
+    if (iw_path_find(dev, &attr->ah_attr, &d->path)) {
         lock_put(&d->lock);
         return;
     }
@@ -435,31 +402,46 @@ static void begin(struct iw_dial *d, const struct ibv_qp_attr *attr)
     d->self.gid = d->path.own_gid;
     d->peer = (struct iw_hello_end){.qpn = attr->dest_qp_num, .gid = d->path.peer_gid};
     d->begun = true;
-    bool dials = is_dialler(&d->self, &d->peer);
+    d->itself = d->peer.qpn == d->self.qpn && iw_path_ends_here(dev, &d->path);
+    d->dials = d->itself || is_lower(&d->self, &d->peer);
+    bool dials = d->dials;
+    show_locked(d, dials ? STATS_DIAL_CALLS : STATS_DIAL_WAITS);
     iw_dial_pin(d);
     if (dials) {
         lock_put(&d->lock);
         dial(d);
     } else {
-        take_visitor(d);
+        iw_visitor_take(d);
     }
-    unpin(d);
+    iw_dial_unpin(d);
 }
 
 /** (retry_cnt + 1) * 4.096 us * 2^timeout */
-static uint64_t patience(const struct ibv_qp_attr *attr)
+static uint64_t patience_locked(const struct iw_dial *d)
 {
-    uint64_t us =
-        attr->timeout ? ((attr->retry_cnt + 1ull) * 4096 << (attr->timeout & 31)) / 1000 : 0;
+    assert_held(&d->lock);
+    uint64_t us = d->timeout ? ((d->retry_cnt + 1ull) * 4096 << (d->timeout & 31)) / 1000 : 0;
     return us && us < PATIENCE_MIN * 1000 ? PATIENCE_MIN * 1000 : us;
+}
+
+/** For RTS, and for what comes later. */
+static void keep_times(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask)
+{
+    lock_get(&d->lock);
+    if (mask & IBV_QP_TIMEOUT)
+        d->timeout = attr->timeout;
+    if (mask & IBV_QP_RETRY_CNT)
+        d->retry_cnt = attr->retry_cnt;
+    d->patience = patience_locked(d);
+    lock_put(&d->lock);
 }
 
 /** No attempt goes on; a connection is ended by the QP. */
 static void end(struct iw_dial *d)
 {
-    if (!enter(d))
+    if (!iw_dial_enter(d))
         return;
-    d->over = true;
+    leave_locked(d);
     lock_put(&d->lock);
     iw_timer_cancel(&d->again);
 }
@@ -470,10 +452,8 @@ void iw_dial_moved(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask)
         return;
     if (says_where(attr, mask)) {
         begin(d, attr);
-    } else if (is_to(attr, mask, IBV_QPS_RTS) && (mask & IBV_QP_TIMEOUT)) {
-        lock_get(&d->lock);
-        d->patience = patience(attr);
-        lock_put(&d->lock);
+    } else if (mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT)) {
+        keep_times(d, attr, mask);
     } else if (is_to(attr, mask, IBV_QPS_ERR)) {
         end(d);
     }

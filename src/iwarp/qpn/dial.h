@@ -47,7 +47,5 @@ void iw_dial_fork(enum fork_step step);
 
 /** Keeps it from being freed until whoever found it is done. */
 void iw_dial_pin(struct iw_dial *d);
-/** The handler of a port's listener, whose owner the port is. */
-int iw_dial_asked(void *port, const struct iw_cm_event *event);
 
 #endif

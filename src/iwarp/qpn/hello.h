@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two QPs that are connected by number tell each other of themselves: the private data of the
- * MPA Request (hello) and of the Reply (accept). Functions over bytes.
+ * What two QPs that are connected by number tell each other of themselves, as private data of MPA
+ * Requests and Replies. Functions over bytes.
  *
  *      0  magic "AWQPN"       8  the sender's QP number     16  the sender's epoch
  *      5  version            12  the QP number it is for    20  the epoch it answers, 0: none
- *      6  zeros              24  the sender's GID           40  the GID it is for
+ *      6  kind               24  the sender's GID           40  the GID it is for
+ *      7  zero                                              56  a token, 0: none (vouch.h)
  */
 #ifndef ANYWARP_QPN_HELLO_H
 #define ANYWARP_QPN_HELLO_H
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IW_HELLO_BYTES 56
+#define IW_HELLO_BYTES 64
 
 /** One end of a connection. */
 struct iw_hello_end {
@@ -24,7 +25,17 @@ struct iw_hello_end {
     union ibv_gid gid;
 };
 
+enum iw_hello_kind {
+    IW_HELLO_ASKS,    /* a Request of the QP that dials */
+    IW_HELLO_ANSWERS, /* the Reply that accepts it */
+    IW_HELLO_DOUBTS,  /* a Request to the port of the number that asked: was it you? */
+    IW_HELLO_VOUCHES, /* the Reply to that, which rejects, as no connection is wanted: yes */
+    IW_HELLO_KINDS
+};
+
 struct iw_hello {
+    enum iw_hello_kind kind;
+    uint64_t token; /* ASKS: that the peer's process has given; DOUBTS: that it gives; else 0 */
     struct iw_hello_end from, to;
 };
 

@@ -4,6 +4,7 @@
 #include "common/list.h"
 #include "env/conf.h"
 #include "qpn/dial.h"
+#include "qpn/visitor.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -59,7 +60,7 @@ static int open_port(struct iw_number_port **out)
     struct iw_number_port *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
-    int r = iw_cm_create(&p->listener, iw_dial_asked, p);
+    int r = iw_cm_create(&p->listener, iw_visitor_asked, p);
     if (r) {
         free(p);
         return r;
