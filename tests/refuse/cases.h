@@ -101,7 +101,6 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
     X(NO_NUMBER, no_number)                                                                        \
     X(GID_INDEX, gid_index)                                                                        \
     X(GID_KIND, gid_kind)                                                                          \
-    X(ITSELF, itself)                                                                              \
     X(NO_CONNECTION, no_connection)                                                                \
     X(STATE, state)                                                                                \
     X(NO_QP, no_qp)                                                                                \

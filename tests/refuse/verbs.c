@@ -627,13 +627,3 @@ int refused_gid_kind(void)
 {
     return own_to_rtr(other_kind);
 }
-
-static void itself(struct ibv_qp *qp, struct ibv_qp_attr *attr)
-{
-    attr->dest_qp_num = qp->qp_num;
-}
-
-int refused_itself(void)
-{
-    return own_to_rtr(itself);
-}

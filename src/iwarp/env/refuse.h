@@ -94,7 +94,6 @@
       "the QP has no number to be dialled by: rdma_create_qp() made it, or no port was free")      \
     X(GID_INDEX, EINVAL, "there is no GID %u; \"anywarp devices\" lists them")                     \
     X(GID_KIND, EHOSTUNREACH, "the two GIDs are addresses of different kinds")                     \
-    X(ITSELF, EOPNOTSUPP, "a QP cannot be connected to itself")                                    \
     /* ids of librdmacm */                                                                         \
     X(STATE, EINVAL, "the id is in state %s%s")                                                    \
     X(NO_QP, EINVAL, "the id has no queue pair: rdma_create_qp() first")                           \

@@ -384,9 +384,7 @@ int iw_dial_check(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask)
         return iw_refuse("ibv_modify_qp", GID_INDEX, attr->ah_attr.grh.sgid_index);
     if (r)
         return iw_refuse("ibv_modify_qp", GID_KIND);
-    bool itself = attr->dest_qp_num == d->number.qpn &&
-                  memcmp(&path.own_gid, &path.peer_gid, sizeof(path.own_gid)) == 0;
-    return itself ? iw_refuse("ibv_modify_qp", ITSELF) : 0;
+    return 0;
 }
 
 static void begin(struct iw_dial *d, const struct ibv_qp_attr *attr)

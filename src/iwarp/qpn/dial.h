@@ -3,8 +3,9 @@
  * How a QP that the program made itself, and moves to RTR with a GID and a number, comes to its
  * connection: the end with the lower number, or the lower GID, dials the other's port (number.h)
  * and sends a hello, the other keeps that until its QP is in RTR for this very peer, too, and
- * accepts. The connection is an endpoint of the CM (cm/port.h), hello and accept are the private
- * data of its Request and Reply. Calls of the program never wait for any of it.
+ * accepts. A QP that is its own peer has a socket that is connected to itself, and asks nobody. The
+ * connection is an endpoint of the CM (cm/port.h), hello and accept are the private data of its
+ * Request and Reply. Calls of the program never wait for any of it.
  *
  * An end that was connected once dials no more, until its QP is reset. What is posted without a
  * connection fails when the time of the QP's attributes is over.
@@ -28,8 +29,8 @@ void iw_dial_free(struct iw_dial *d);
 
 /**
  * Whether the QP can be moved so.
- * @return 0, or a positive errno: EINVAL (no GID, no such sgid_index, no number), EHOSTUNREACH,
- * EOPNOTSUPP (to itself), or what the port's socket said
+ * @return 0, or a positive errno: EINVAL (no GID, no such sgid_index, no number), EHOSTUNREACH, or
+ * what the port's socket said
  */
 int iw_dial_check(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask);
 /** It was. NULL is harmless. */
