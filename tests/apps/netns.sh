@@ -103,4 +103,36 @@ fails 145 'RDMA_CM_EVENT_REJECTED' ucmatose -s 10.77.0.2 -p "$(free_port)"
 fails 143 'RDMA_CM_EVENT_UNREACHABLE, error: -113' ucmatose -s 10.77.0.3
 fails 155 'RDMA_CM_EVENT_ADDR_ERROR, error: -101' ucmatose -s 10.78.0.2
 
+# The cable is cut: whose send has no answer is told so in the time of the attributes (0.5 s), not in
+# that of TCP. Who only waits for a receive waits on, as on InfiniBand.
+packets()
+{
+    ip -s link show near | awk 'found { print $2; exit } /TX:/ { found = 1 }'
+}
+moving()
+{
+    [ "$(packets)" -gt $((before + 3000)) ]
+}
+before=$(packets)
+serve ibv_rc_pingpong -g 1 -n 1000000000
+start client ibv_rc_pingpong -g 1 -n 1000000000 10.77.0.2 -p "$port"
+within 20 moving || failed "ibv_rc_pingpong does not begin" client
+there ip link set far down
+one_gone()
+{
+    gone client || gone server
+}
+within 30 one_gone
+for end in client server; do
+    gone $end || continue
+    ended $end 1
+    grep -q 'Failed status transport retry counter exceeded (12)' "$dir/$end.err" ||
+        failed "ibv_rc_pingpong with the cable cut: exit status $status, no status 12" $end
+    told=yes
+done
+[ "${told-}" ] || failed "ibv_rc_pingpong with the cable cut: both wait" client server
+for end in "${!pids[@]}"; do
+    [ "$end" = host ] || { kill -KILL "${pids[$end]}" && ended "$end" 10; }
+done
+
 finish

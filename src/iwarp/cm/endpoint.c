@@ -309,7 +309,7 @@ static void look(struct iw_cm *cm, struct iw_qp *qp)
     lock_put(&cm->lock);
     if (answer == IW_CM_DUE) {
         iw_qp_watched(qp, true);
-        iw_cm_arm(cm, &cm->watch, iw_cm_watch_ms(), watch_expired);
+        iw_cm_arm(cm, &cm->watch, iw_cm_watch_ms(cm), watch_expired);
     } else if (answer == IW_CM_DEAD) {
         iw_qp_lose(qp, -ETIMEDOUT);
     }

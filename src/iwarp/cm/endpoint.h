@@ -93,6 +93,7 @@ struct iw_cm {
         unmet; /* a linked QP's: iw_qp_unmet(); a listener's: nobody decides; or nobody answers */
     struct iw_timer watch; /* a linked QP's, while TCP waits for answers */
     struct iw_cm_silence silence;
+    atomic_uint silence_ms; /* 0: as the configuration says */
     uint8_t tos;
     bool tos_set;
     bool afonly;   /* IPv6: no IPv4 */
@@ -245,12 +246,14 @@ enum iw_cm_delivery iw_cm_delivery_locked(struct iw_cm *cm);
 enum iw_cm_answer {
     IW_CM_NONE_DUE, /* all that was sent is acknowledged */
     IW_CM_DUE,
-    IW_CM_DEAD, /* none came for as long as iw_conf()->silence_s says, though asked for again */
+    IW_CM_DEAD, /* none came for as long as it may take, though asked for again */
 };
 
 /** Notes what TCP has heard for the next look, in iw_cm_watch_ms(). cm.lock. */
 enum iw_cm_answer iw_cm_answer_locked(struct iw_cm *cm);
-unsigned iw_cm_watch_ms(void);
+/** Between two looks at one endpoint; NULL: at those without a limit of their own. */
+unsigned iw_cm_watch_ms(const struct iw_cm *cm);
+
 
 /* ---- socket.c ---- */
 

@@ -149,6 +149,13 @@ IW_CM_EXPORT int iw_cm_disconnect(struct iw_cm *cm);
  */
 IW_CM_EXPORT void iw_cm_destroy(struct iw_cm *cm);
 
+/**
+ * How long the peer's TCP may leave what was sent unanswered before the connection is lost, if that
+ * is less than ANYWARP_SILENCE_S. A peer that answers, with its window closed or stopped, lives.
+ * @param ms  0: as ANYWARP_SILENCE_S says
+ */
+void iw_cm_set_silence(struct iw_cm *cm, unsigned ms);
+
 /** Local and peer address as TCP has them now; either may be NULL; zeroed if there is none. */
 IW_CM_EXPORT void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
                                   struct sockaddr_storage *peer);

@@ -53,7 +53,7 @@ void iw_cm_socket_connected(int fd)
     set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, s < KEEP_SPREAD ? 1 : s / KEEP_SPREAD);
     set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
     /* A closed window is probed ever more rarely; before Linux 6.15 every two minutes at last. */
-    set_int(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, (int)iw_cm_watch_ms());
+    set_int(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, (int)iw_cm_watch_ms(NULL));
 }
 
 int iw_cm_socket_again(int fd)

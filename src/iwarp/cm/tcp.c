@@ -45,9 +45,15 @@ enum iw_cm_delivery iw_cm_delivery_locked(struct iw_cm *cm)
     return moves ? IW_CM_DELIVERS : window_closed(cm->fd) ? IW_CM_STUCK : IW_CM_SILENT;
 }
 
-unsigned iw_cm_watch_ms(void)
+unsigned iw_cm_watch_ms(const struct iw_cm *cm)
 {
-    return iw_conf()->silence_s * 1000 / LOOKS;
+    unsigned ms = iw_conf()->silence_s * 1000, own = cm ? atomic_load(&cm->silence_ms) : 0;
+    return (own && own < ms ? own : ms) / LOOKS;
+}
+
+void iw_cm_set_silence(struct iw_cm *cm, unsigned ms)
+{
+    atomic_store(&cm->silence_ms, ms);
 }
 
 /**
@@ -77,5 +83,7 @@ enum iw_cm_answer iw_cm_answer_locked(struct iw_cm *cm)
         return IW_CM_DUE;
     }
     uint32_t asked = i.tcpi_probes + i.tcpi_total_retrans - s->retrans;
+    if (asked < i.tcpi_retransmits) /* in vain, as there is no way out of this host */
+        asked = i.tcpi_retransmits;
     return ++s->looks > LOOKS && asked >= ASKED_MIN ? IW_CM_DEAD : IW_CM_DUE;
 }

@@ -250,6 +250,14 @@ static bool is_peers_locked(struct iw_dial *d, const struct iw_cm_event *event)
     return true;
 }
 
+/** TCP that gets no answer is no connection, and the clock is to run. */
+static void limit_silence_locked(struct iw_dial *d)
+{
+    assert_held(&d->lock);
+    if (d->cm && d->patience / 1000 <= UINT_MAX)
+        iw_cm_set_silence(d->cm, (unsigned)(d->patience / 1000));
+}
+
 static void leave_locked(struct iw_dial *d)
 {
     assert_held(&d->lock);
@@ -276,6 +284,7 @@ int iw_dial_on_event(void *owner, const struct iw_cm_event *event)
     if (met) {
         d->tries = 0;
         d->met = true;
+        limit_silence_locked(d);
         show_locked(d, STATS_DIAL_MET);
     } else {
         cm = d->cm;
@@ -431,6 +440,7 @@ static void keep_times(struct iw_dial *d, const struct ibv_qp_attr *attr, int ma
     if (mask & IBV_QP_RETRY_CNT)
         d->retry_cnt = attr->retry_cnt;
     d->patience = patience_locked(d);
+    limit_silence_locked(d);
     lock_put(&d->lock);
 }
 
