@@ -2,19 +2,25 @@
 #include "qpn/number.h"
 
 #include "common/list.h"
+#include "common/sys.h"
 #include "env/conf.h"
+#include "env/fd.h"
 #include "qpn/dial.h"
 #include "qpn/visitor.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/un.h>
 
 #define SLOTS 256
 
 struct iw_number_port {
     struct list link;
     struct iw_cm *listener;
+    int claim; /* descriptor, -1: none is needed */
     uint16_t number;
     bool listens;
     unsigned used;
@@ -44,14 +50,51 @@ static int bind_to(struct iw_cm *listener, uint16_t port)
     return r;
 }
 
+static void unclaim(struct iw_number_port *p)
+{
+    if (p->claim >= 0)
+        sys_close(p->claim);
+    p->claim = -1;
+}
+
+/**
+ * Takes a name for the port, which one process at a time can have. The port itself does not tell
+ * who has it before he listens: its sockets are made to be bound again at once.
+ */
+static int claim(struct iw_number_port *p, uint16_t port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "anywarp-port-%u", port);
+    long fd = sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return (int)fd;
+    p->claim = iw_fd_high((int)fd);
+    int r = (int)sys_bind(p->claim, (struct sockaddr *)&name,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));
+    if (r)
+        unclaim(p);
+    return r;
+}
+
+static int claim_and_bind(struct iw_number_port *p, uint16_t port)
+{
+    int r = port ? claim(p, port) : 0;
+    if (r)
+        return r;
+    r = bind_to(p->listener, port);
+    if (r)
+        unclaim(p);
+    return r;
+}
+
 /** A port that is free, of those that may be taken; the kernel knows which may where nobody says.
  */
-static int bind_any(struct iw_cm *listener)
+static int bind_any(struct iw_number_port *p)
 {
     const struct iw_conf *conf = iw_conf();
     int r = -EADDRINUSE;
     for (uint32_t port = conf->port_low; port <= conf->port_high && r == -EADDRINUSE; port++)
-        r = bind_to(listener, (uint16_t)port);
+        r = claim_and_bind(p, (uint16_t)port);
     return r;
 }
 
@@ -60,12 +103,13 @@ static int open_port(struct iw_number_port **out)
     struct iw_number_port *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
+    p->claim = -1;
     int r = iw_cm_create(&p->listener, iw_visitor_asked, p);
     if (r) {
         free(p);
         return r;
     }
-    r = bind_any(p->listener);
+    r = bind_any(p);
     if (r) {
         iw_cm_destroy(p->listener);
         free(p);
@@ -79,6 +123,7 @@ static int open_port(struct iw_number_port **out)
 static void close_port(struct iw_number_port *p)
 {
     iw_cm_destroy(p->listener);
+    unclaim(p);
     free(p);
 }
 
@@ -171,7 +216,6 @@ struct iw_dial *iw_number_find(struct iw_number_port *port, uint32_t qpn)
 void iw_number_fork(enum fork_step step)
 {
     lock_fork(&lock, step);
-    if (step == FORK_CHILD)
-        while (list_pop(&ports))
-            ;
+    for (struct list *it; step == FORK_CHILD && (it = list_pop(&ports));)
+        unclaim(container_of(it, struct iw_number_port, link));
 }
