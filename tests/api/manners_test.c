@@ -104,7 +104,7 @@ static void a_send_is_done_when_it_is_delivered(void **state)
     end_expect(&b, END_RECV, IBV_WC_SUCCESS);
 }
 
-/* ---- a writer that is killed ---- */
+/* ---- a process that goes ---- */
 
 struct place {
     uint32_t number, rkey;
@@ -146,11 +146,28 @@ static void write_and_die(int fd)
     kill(getpid(), SIGKILL);
 }
 
+/** Another process: has what came in, and ends as programs do, without taking anything down. */
+static void receive_and_exit(int fd)
+{
+    struct place source;
+    static struct end self;
+    end_make(&self);
+    say(fd, &self.qp->qp_num, sizeof(self.qp->qp_num));
+    hear(fd, &source, sizeof(source));
+    end_init(&self);
+    end_receive(&self);
+    end_rtr(&self, source.number);
+    end_rts(&self, 7);
+    say(fd, &source, sizeof(source));
+    end_expect(&self, END_RECV, IBV_WC_SUCCESS);
+    exit(0);
+}
+
 /** Not fork(): a child of that has this process's locks and threads to think of. */
-static pid_t start_writer(int *fd)
+static pid_t start(char *role, int *fd)
 {
     int pair[2];
-    char number[16], *argv[] = {"manners_test", number, NULL};
+    char number[16], *argv[] = {"manners_test", role, number, NULL};
     pid_t pid;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     fcntl(pair[0], F_SETFD, FD_CLOEXEC);
@@ -187,7 +204,7 @@ static void the_writer_is_killed(void **state)
         end_drop(&b);
         memset(bytes, 0, LONG);
         end_make(&b);
-        pid_t pid = start_writer(&fd);
+        pid_t pid = start("writer", &fd);
         hear(fd, &number, sizeof(number));
         end_init(&b);
         end_rtr(&b, number);
@@ -200,6 +217,32 @@ static void the_writer_is_killed(void **state)
     }
     assert_int_equal(ibv_dereg_mr(mr), 0);
     free(bytes);
+}
+
+/** What it received is acknowledged, though it polled no more. */
+static void the_receiver_exits(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct place self;
+        uint32_t number;
+        int fd, status;
+        end_drop(&b);
+        end_make(&b);
+        pid_t pid = start("receiver", &fd);
+        hear(fd, &number, sizeof(number));
+        end_init(&b);
+        end_rtr(&b, number);
+        end_rts(&b, 7);
+        self = (struct place){.number = b.qp->qp_num};
+        say(fd, &self, sizeof(self));
+        hear(fd, &self, sizeof(self));
+        assert_int_equal(end_post(&b, &b, IBV_WR_SEND), 0);
+        end_expect(&b, IBV_WR_SEND, IBV_WC_SUCCESS);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        close(fd);
+    }
 }
 
 /* ---- receiver not ready ---- */
@@ -375,6 +418,20 @@ static void the_peer_goes_with_work_undone(void **state)
     assert_in_range(ms_now() - before, 450, 20000);
 }
 
+/** The time may be changed later, and counts for what is posted then. */
+static void the_time_is_changed(void **state)
+{
+    (void)state;
+    connect_with(7);
+    end_set_timeout(&a, 17); /* 0.54 s, twice */
+    end_drop_qp(&b);
+    usleep(50000);
+    uint64_t before = ms_now();
+    assert_int_equal(end_post(&a, &b, IBV_WR_RDMA_WRITE), 0);
+    end_expect(&a, IBV_WR_RDMA_WRITE, IBV_WC_RETRY_EXC_ERR);
+    assert_in_range(ms_now() - before, 1000, 20000);
+}
+
 static void data_come_in_rtr(void **state)
 {
     (void)state;
@@ -431,6 +488,7 @@ static int tests(void)
         T(a_write_is_done_when_it_is_placed),
         T(a_send_is_done_when_it_is_delivered),
         T(the_writer_is_killed),
+        T(the_receiver_exits),
         T(not_once),
         T(not_three_times),
         T(in_time),
@@ -441,23 +499,31 @@ static int tests(void)
         T(a_receive_is_bad),
         T(a_send_is_bad),
         T(the_peer_goes_with_work_undone),
+        T(the_time_is_changed),
         T(data_come_in_rtr),
         T(reset_purges),
     };
     return cmocka_run_group_tests(all, NULL, NULL);
 }
 
-static int writer_fd;
+static int child_fd;
 
 static int writer(void)
 {
-    write_and_die(writer_fd);
+    write_and_die(child_fd);
+    return 1;
+}
+
+static int receiver(void)
+{
+    receive_and_exit(child_fd);
     return 1;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        writer_fd = atoi(argv[1]);
-    return ends_run(writer_fd ? writer : tests);
+    if (argc < 3)
+        return ends_run(tests);
+    child_fd = atoi(argv[2]);
+    return ends_run(strcmp(argv[1], "writer") == 0 ? writer : receiver);
 }

@@ -87,6 +87,15 @@ for options in '' '-e -n 2000' '-s 1048576 -n 50'; do
     expect_status "ibv_rc_pingpong $options" server 20 0 client
 done
 
+# The same by their other addresses, which have the same place in both tables of GIDs.
+for gid in fd77: fe80:; do
+    index=$("$ANYWARP" run ibv_devinfo -v | sed -n "s/.*GID\[ *\([0-9]*\)\]:[[:space:]]*$gid.*/\1/p")
+    serve ibv_rc_pingpong -g "$index"
+    client ibv_rc_pingpong -g "$index" 10.77.0.2
+    expect_status "ibv_rc_pingpong by $gid" server 20 0 client
+    grep -q "GID $gid" "$dir/client" || failed "no GID $gid" client
+done
+
 # fails STATUS PATTERN COMMAND...: soon, and says so.
 fails()
 {

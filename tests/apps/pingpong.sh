@@ -7,6 +7,14 @@
 . "$SRCDIR/tests/apps/lib.sh"
 need ibv_rc_pingpong ibv_srq_pingpong ib_write_bw
 
+# With a sanitizer, all sizes one after another would take minutes.
+all_sizes=yes
+! "$ANYWARP" env | grep -q LD_PRELOAD || all_sizes=no
+left_out()
+{
+    [ $all_sizes = no ] && [[ " $options " = *' -a '* ]]
+}
+
 # pair PROGRAM OPTION...
 pair()
 {
@@ -14,7 +22,7 @@ pair()
     port=$(free_port)
     start_server server "$port" "$@" -p "$port"
     start client "$@" -p "$port" 127.0.0.1
-    expect_status "$*" client 30 0 server
+    expect_status "$*" client 90 0 server # two that spin, where others do as well
     expect_status "$*" server 30 0 client
 }
 
@@ -60,26 +68,62 @@ ANYWARP_PORTS=$port start client ibv_rc_pingpong -g 1 -p "$port" 127.0.0.1
 expect_status 'no port is free' client 20 1
 stop server
 
-# ib_send_bw has one more condition: to an iWARP device it leaves a memory region in its protection
-# domain, which then stays, and it exits with 1, having measured.
+# perftest up to 4.5-0.20, on an iWARP device without rdma_cm, forgets a memory region of ib_send_bw;
+# its protection domain is busy then, as on an adapter, and it exits with 1, having measured. With
+# a SRQ it takes the QP of a message from the receive's wr_id: of two, one may never get its credits.
+has_measured()
+{
+    ended "$1" 60
+    [ "$status" = 0 ] && return
+    [ "$status" = 1 ] && [ "$(grep -c . "$dir/$1.err")" = 2 ] &&
+        grep -q 'Failed to deallocate PD' "$dir/$1.err" ||
+        failed "ib_send_bw $options: exit status $status" "$1"
+}
+while read -r options; do
+    ! left_out || continue
+    port=$(free_port)
+    # shellcheck disable=SC2086 # options are words
+    start_server server "$port" ib_send_bw -F $options -p "$port"
+    # shellcheck disable=SC2086
+    start client ib_send_bw -F $options -p "$port" 127.0.0.1
+    has_measured client
+    has_measured server
+    grep -qE '^ *[0-9]+ +[0-9]+( +[0-9.]+){2}[[:space:]]+[0-9.]+' "$dir/client" ||
+        failed "ib_send_bw $options: no result" client
+done <<'EOF'
+-n 1000
+-e
+-q 8
+-b
+-a -n 100
+--use-srq
+EOF
+
 while read -r program options; do
+    ! left_out || continue
     # shellcheck disable=SC2086 # options are words
     pair $program -F $options
 done <<'EOF'
 ib_send_lat
-ib_send_lat -a -n 100
+ib_send_lat -a -n 20
 ib_send_lat -e
+ib_send_lat --use-srq
 ib_write_bw
-ib_write_bw -q 8
+ib_write_bw -q 8 -n 500
 ib_write_bw -b
-ib_write_bw -a -n 200
+ib_write_bw -a -n 100
 ib_write_lat
 ib_read_bw
 ib_read_bw -q 8
 ib_read_bw -b -e
 ib_read_lat
-ib_read_lat -a -n 100
+ib_read_lat -a -n 20
+ib_read_bw -a -n 50
+ib_write_lat -a -n 20
 ib_atomic_bw
+ib_atomic_bw -b
 ib_atomic_bw -q 4 -e
 ib_atomic_lat
 EOF
+
+finish

@@ -3,12 +3,15 @@
  * A whole stream into an RNIC, from a correct handshake on. The input is the terms of the stream,
  * then a list of what happens: a right segment, with a lie or two if the input says so; any ULPDU;
  * any bytes; the answer to a request of the victim's; a doing of the victim's program; a fit of the
- * network. In the end the peer hangs up, and the victim's promises are checked (victim.h, wire.h).
+ * network; and, to a victim by number, acknowledgements. In the end the peer hangs up, and the
+ * victim's promises are checked (victim.h, wire.h).
  */
 #include "fuzz/victim.h"
 #include "fuzz/wire.h"
 
+#include "conn/note.h"
 #include "qp/link.h"
+#include "qp/rnr.h"
 #include "wire/bytes.h"
 #include "wire/opcode.h"
 
@@ -17,6 +20,7 @@
 #define STEPS_MAX   400
 #define ROUNDS_MAX  100000
 #define PAYLOAD_MAX 8192
+#define NOTE        0xf /* no opcode: one of conn/note.h */
 
 static struct victim victim;
 static struct wire wire;
@@ -124,17 +128,33 @@ static void say_untagged(const struct say *s)
         send_mo = s->last ? 0 : send_mo + len;
 }
 
-/** Opcode and lies, key, offset, length. */
+/** Tells a victim by number what it did, or did not do. */
+static void take_note(uint8_t what, uint8_t back)
+{
+    uint64_t sent = iw_qp(victim.qp)->tx.half.sent_pos;
+    struct say s = {.opcode = RDMAP_WRITE, .last = true, .key = IWC_NOTE_RTR + what % 3u};
+    s.to = s.key == IWC_NOTE_RETRY ? back : what & 0x80 ? sent + back : sent - back % (sent + 1);
+    if (iw_qp(victim.qp)->by_number)
+        say_tagged(&s);
+}
+
+/** Opcode and lies, key, offset, length; or a note. */
 static void take_segment(struct fuzz_in *in)
 {
     uint8_t what = fuzz_u8(in), which = fuzz_u8(in);
     uint64_t base;
+    if ((what & 0xf) == NOTE) {
+        take_note(which, fuzz_u8(in));
+        return;
+    }
     struct say s = {.opcode = what & 0xf, .last = !(what & 0x10), .lie = what >> 5};
     s.key = victim_key(&victim, which, &base);
     s.to = base + (uint64_t)(int64_t)(int16_t)fuzz_u16(in);
     s.len = s.lie & 4 ? fuzz_u16(in) % PAYLOAD_MAX : fuzz_u8(in);
     if (!rdmap_ops[s.opcode].name)
         return;
+    if (s.opcode == RDMAP_ATOMIC_REQUEST) /* sums may look like what nobody may read */
+        wire.forbidden = -1;
     if (rdmap_ops[s.opcode].tagged)
         say_tagged(&s);
     else
@@ -200,6 +220,8 @@ static void expire(void)
 {
     struct iw_qp *qp = iw_qp(victim.qp);
     iw_qp_expired(qp, qp->rx.awaits);
+    if (qp->by_number)
+        iw_qp_not_ready(qp);
 }
 
 static void take_network(struct fuzz_in *in)
@@ -263,6 +285,14 @@ static void take_step(struct fuzz_in *in)
         run();
 }
 
+/** Nobody is reached in the time of the attributes; the program has no use for the QP any more. */
+static void give_up(void)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    iw_qp_unreached(iw_qp(victim.qp), "nobody is there");
+    FUZZ_CHECK(ibv_modify_qp(victim.qp, &attr, IBV_QP_STATE) == 0);
+}
+
 /** The peer hangs up, and all time limits run out. */
 static void end(void)
 {
@@ -276,7 +306,25 @@ static void end(void)
     }
     FUZZ_CHECK(!iw_qp(victim.qp)->tx.linked);
     still_unlink(victim.qp);
+    if (iw_qp(victim.qp)->by_number)
+        give_up();
     victim_close(&victim);
+}
+
+static void no_news(struct iw_qp *qp, unsigned news)
+{
+    (void)qp;
+    (void)news;
+}
+
+/** As if its program had moved it. */
+static void make_by_number(struct iw_qp *qp)
+{
+    qp->by_number = true;
+    qp->dial_news = no_news;
+    lock_get(&qp->tx.lock);
+    iw_qp_set_state_locked(qp, IBV_QPS_RTS);
+    lock_put(&qp->tx.lock);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -302,6 +350,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     still_seed(1);
     send_mo = answer_mo = 0;
     victim_open(&victim, flags & 0x40);
+    if (flags & 0x80)
+        make_by_number(iw_qp(victim.qp));
     wire_init(&wire, &agreed, tainted ? -1 : VICTIM_SECRET);
     still_link(victim.qp, &wire.base, &agreed, responder);
     if (responder && agreed.rtr) { /* the initiator's RTR */
