@@ -72,6 +72,7 @@ struct cma_id {
     bool reuseaddr;
     int afonly;
     uint8_t ack_timeout;
+    int (*take_stranger)(void *context, int fd); /* cma_take_strangers() */
 
     struct sockaddr_storage source;               /* for route.addr once ADDR_RESOLVED is taken */
     uint8_t initiator_depth, responder_resources; /* what the peer offers, all if not known yet */

@@ -68,6 +68,13 @@ static int outcome(struct cma_id *id, const struct iw_cm_event *from, enum rdma_
     return 0;
 }
 
+static int stranger(struct cma_id *listener, const struct iw_cm_event *from,
+                    enum rdma_cm_event_type unused)
+{
+    (void)unused;
+    return listener->take_stranger(listener->pub.context, from->status);
+}
+
 int cma_on_event(void *owner, const struct iw_cm_event *from)
 {
     static const struct {
@@ -81,6 +88,7 @@ int cma_on_event(void *owner, const struct iw_cm_event *from)
         [IW_CM_UNREACHABLE] = {RDMA_CM_EVENT_UNREACHABLE, outcome},
         [IW_CM_CONNECT_ERROR] = {RDMA_CM_EVENT_CONNECT_ERROR, outcome},
         [IW_CM_DISCONNECTED] = {RDMA_CM_EVENT_DISCONNECTED, outcome},
+        [IW_CM_STRANGER] = {.tell = stranger},
     };
     return events[from->type].tell(owner, from, events[from->type].type);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Listening ids. */
+#include "cma/listen.h"
+
 #include "cma.h"
 
 #define LISTEN      "rdma_listen"
@@ -27,6 +29,8 @@ static int listen_locked(struct cma_id *id, int backlog)
     lock_get(&cma_events);
     id->backlog = backlog;
     lock_put(&cma_events);
+    if (id->take_stranger)
+        iw_cm_take_strangers(id->cm);
     int r = iw_cm_listen(id->cm, backlog);
     if (r == -EADDRINUSE)
         iw_refuse(LISTEN, PORT_IN_USE, ntohs(cma_addr_port((struct sockaddr *)&id->bound)));
@@ -41,4 +45,12 @@ int rdma_listen(struct rdma_cm_id *pub, int backlog)
 {
     struct cma_id *id = cma_enter(pub, CMA_CALL_LISTEN);
     return id ? cma_leave(id, listen_locked(id, backlog)) : cma_refused(pub);
+}
+
+void cma_take_strangers(struct rdma_cm_id *pub, int (*take)(void *context, int fd))
+{
+    struct cma_id *id = cma_id(pub);
+    lock_get(&id->lock);
+    id->take_stranger = take;
+    lock_put(&id->lock);
 }

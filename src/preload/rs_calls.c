@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* librspreload.so: the calls that make, bind, describe and close sockets. */
+#include "common/rs_plain.h"
 #include "preload/next.h"
 #include "preload/rs_connect.h"
 #include "preload/rs_epoll.h"
@@ -86,6 +87,8 @@ EXPORT int listen(int fd, int backlog)
     struct pre_socket *s = pre_get(fd);
     if (!s)
         return NEXT(int (*)(int, int), "listen")(fd, backlog);
+    int yes = 1;
+    rsetsockopt(s->rs, SOL_RDMA, RS_TAKE_TCP, &yes, sizeof yes);
     int r = rlisten(s->rs, backlog);
     if (r == 0)
         atomic_store(&s->state, PRE_LISTENING);
@@ -93,11 +96,21 @@ EXPORT int listen(int fd, int backlog)
     return r;
 }
 
+/* A connection without RDMA: as accept4() returns it. */
+static int accept_plain(int fd, int flags)
+{
+    NEXT(fcntl_fn *, "fcntl")(fd, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0);
+    NEXT(fcntl_fn *, "fcntl")(fd, F_SETFD, flags & SOCK_CLOEXEC ? FD_CLOEXEC : 0);
+    return fd;
+}
+
 static int accept_ours(const struct pre_socket *s, struct sockaddr *addr, socklen_t *len, int flags)
 {
     int rs = raccept(s->rs, addr, len);
     if (rs < 0)
         return errno == EBADF ? errno = EINVAL, -1 : -1;
+    if (rfcntl(rs, F_GETFL) < 0)
+        return accept_plain(rs, flags);
     if (flags & SOCK_NONBLOCK)
         rfcntl(rs, F_SETFL, O_NONBLOCK);
     int fd = NEXT(socket_fn *, "socket")(s->domain, SOCK_STREAM | (flags & ~KIND), 0);

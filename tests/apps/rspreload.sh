@@ -11,7 +11,8 @@ head -c 3000001 /dev/urandom >"$dir/blob"
 cat >"$dir/fetch.py" <<'END'
 import sys, urllib.request
 with open(sys.argv[1], "wb") as copy:
-    copy.write(urllib.request.urlopen(sys.argv[2], timeout=60).read())
+    for url in sys.argv[2:]:
+        copy.write(urllib.request.urlopen(url, timeout=60).read())
 END
 fetch=(curl -s -S -m 60 -o)
 # Debian's curl and the sanitizers of gcc 12 do not start together.
@@ -43,13 +44,57 @@ for _ in 1 2 3; do
     get client --rsocket --pcap "$dir/pcap"
 done
 [ -s "$dir/pcap" ] || failed 'no RDMA was spoken' client server
+# Clients of plain TCP are served, too, beside those.
+get plain
+get client --rsocket
 stop server
 ! grep -q MPA "$dir/server.err" || failed 'the server saw an MPA Request' server
 
 # A client whose server speaks plain TCP finds out, and comes again.
 serve server
 get client --rsocket
+start client --rsocket python3 "$dir/fetch.py" "$dir/copy" "http://127.0.0.1:$port/blob"{,,}
+expect_status 'three times from a plain server' client 60 0 server
+cmp <(cat "$dir"/blob{,,}) "$dir/copy" || failed 'three times from a plain server: other bytes' client
 stop server
+[ "$(grep -ac '"MPA ID' "$dir/server.err")" = 2 ] || failed 'a plain address was not remembered' server
+
+# Who says nothing is of plain TCP, too, after a second; and who begins like an MPA Request, but does
+# not go on like one.
+cat >"$dir/first.py" <<'END'
+import socket, sys, time
+address, role = ("127.0.0.1", int(sys.argv[2])), sys.argv[1]
+if role == "server":
+    listener = socket.create_server(address)
+    for first in b"welcome", b"welcome", b"":
+        peer, name = listener.accept()
+        assert name[0] == "127.0.0.1" and peer.getpeername() == name
+        peer.sendall(first)
+        text = b""
+        while more := peer.recv(100):
+            text += more
+        peer.sendall(text[::-1])
+        peer.close()
+else:
+    peer = socket.create_connection(address, 30)
+    if role == "listens":
+        assert peer.recv(7, socket.MSG_WAITALL) == b"welcome"
+    parts = [b"MPA ID", b" is", b" not this"] if role == "pretends" else [b"hello"]
+    for part in parts:
+        peer.sendall(part)
+        time.sleep(0.1)
+    peer.shutdown(socket.SHUT_WR)
+    assert peer.recv(100, socket.MSG_WAITALL) == b"".join(parts)[::-1]
+END
+port=$(free_port)
+start_server server "$port" --rsocket python3 "$dir/first.py" server "$port"
+start client --rsocket python3 "$dir/first.py" listens "$port"
+expect_status 'the server speaks first' client 30 0 server
+start client python3 "$dir/first.py" listens "$port"
+expect_status 'the server speaks first, by TCP' client 30 0 server
+start client python3 "$dir/first.py" pretends "$port"
+expect_status 'something like an MPA Request' client 30 0 server
+expect_status 'a server of both' server 30 0 client
 
 # With RDMAV_FORK_SAFE, and where no rule is for the program, nothing changes.
 serve server

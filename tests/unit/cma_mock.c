@@ -111,6 +111,11 @@ int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
     return 0;
 }
 
+void iw_cm_take_strangers(struct iw_cm *cm)
+{
+    cm->strangers = true;
+}
+
 int iw_cm_bind_active(struct iw_cm *cm, const struct sockaddr *addr)
 {
     return iw_cm_bind(cm, addr, false);

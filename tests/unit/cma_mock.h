@@ -9,7 +9,7 @@ struct iw_cm {
     iw_cm_handler *handler;
     void *owner;
     struct sockaddr_storage local, peer;
-    bool afonly;
+    bool afonly, strangers;
     int backlog, disconnects;
     uint8_t tos;
     bool accepted, rejected;

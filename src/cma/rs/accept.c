@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Listening: the service accepts connections, raccept() takes them from the queue. */
+#include "cma/listen.h"
 #include "cma/rs/address.h"
 #include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 #include "common/sys.h"
 
 #include <stdlib.h>
+
+#define WAITING_MAX 1024 /* for raccept(), of one listener */
+
+static void leave_queue_locked(struct rs *listener, struct list *link)
+{
+    list_del(link);
+    listener->waiting--;
+}
+
+/** Puts @p link at the end of one of the queues. @return false if too many wait */
+static bool put_in_queue(struct rs *listener, struct list *queue, struct list *link)
+{
+    pthread_mutex_lock(&listener->queue_lock);
+    bool room = listener->waiting < WAITING_MAX;
+    if (room) {
+        listener->waiting++;
+        list_add_tail(queue, link);
+    }
+    pthread_mutex_unlock(&listener->queue_lock);
+    return room;
+}
 
 /* The child's lock is free: nobody else knows it yet. */
 static int accept_child(struct rs *child, struct rdma_conn_param *param)
@@ -40,15 +62,16 @@ void rs_take_in(struct rs *listener, struct rdma_cm_event *event)
     child->keepalive_s = listener->keepalive_s;
     child->listener = listener;
     rs_meet(child, &peer);
-    pthread_mutex_lock(&listener->queue_lock);
-    list_add_tail(&listener->children, &child->child);
-    pthread_mutex_unlock(&listener->queue_lock);
+    if (!put_in_queue(listener, &listener->children, &child->child)) {
+        rs_destroy(child); /* which rejects */
+        return;
+    }
     r = accept_child(child, &param);
     if (r == 0)
         r = rs_service_add(child);
     if (r < 0) {
         pthread_mutex_lock(&listener->queue_lock);
-        list_del(&child->child);
+        leave_queue_locked(listener, &child->child);
         pthread_mutex_unlock(&listener->queue_lock);
         rs_destroy(child);
     }
@@ -59,12 +82,25 @@ void rs_arrived(struct rs *child)
     struct rs *listener = child->listener;
     pthread_mutex_lock(&listener->queue_lock);
     child->arrived = true;
-    struct rs_waiter *w;
-    for (struct list *l = listener->waiters.next; l != &listener->waiters; l = l->next) {
-        w = container_of(l, struct rs_waiter, link);
-        rs_wake(w->wake);
-    }
+    rs_wake_all(listener);
     pthread_mutex_unlock(&listener->queue_lock);
+}
+
+static int take_plain(void *context, int fd)
+{
+    struct rs *listener = context;
+    struct rs_plain *plain = malloc(sizeof *plain);
+    if (!plain)
+        return -1;
+    plain->fd = fd;
+    if (!put_in_queue(listener, &listener->plain, &plain->link)) {
+        free(plain);
+        return -1;
+    }
+    pthread_mutex_lock(&listener->queue_lock);
+    rs_wake_all(listener);
+    pthread_mutex_unlock(&listener->queue_lock);
+    return 0;
 }
 
 /* The oldest that is connected; those that failed are not shown. */
@@ -82,7 +118,7 @@ bool rs_accept_ready(const struct rs *rs)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&rs->queue_lock;
     pthread_mutex_lock(lock);
-    bool ready = first(rs) != NULL;
+    bool ready = first(rs) || !list_empty(&rs->plain);
     pthread_mutex_unlock(lock);
     return ready;
 }
@@ -92,9 +128,46 @@ static struct rs *take(struct rs *listener)
     pthread_mutex_lock(&listener->queue_lock);
     struct rs *child = first(listener);
     if (child)
-        list_del(&child->child);
+        leave_queue_locked(listener, &child->child);
     pthread_mutex_unlock(&listener->queue_lock);
     return child;
+}
+
+/* @return its number, or -1 */
+static int take_plain_fd(struct rs *listener)
+{
+    pthread_mutex_lock(&listener->queue_lock);
+    struct list *link = list_pop(&listener->plain);
+    listener->waiting -= link != NULL;
+    pthread_mutex_unlock(&listener->queue_lock);
+    if (!link)
+        return -1;
+    struct rs_plain *plain = container_of(link, struct rs_plain, link);
+    int fd = plain->fd;
+    free(plain);
+    return fd;
+}
+
+void rs_close_queue(struct rs *listener)
+{
+    struct list *link;
+    for (;;) {
+        pthread_mutex_lock(&listener->queue_lock);
+        link = list_pop(&listener->children);
+        pthread_mutex_unlock(&listener->queue_lock);
+        if (!link)
+            return;
+        struct rs *child = container_of(link, struct rs, child);
+        rs_service_remove(child);
+        rs_destroy(child);
+    }
+}
+
+void rs_close_plain(struct rs *listener)
+{
+    int fd;
+    while ((fd = take_plain_fd(listener)) >= 0)
+        sys_close(fd);
 }
 
 int rlisten(int socket, int backlog)
@@ -105,6 +178,8 @@ int rlisten(int socket, int backlog)
     pthread_mutex_lock(&rs->lock);
     int r = 0;
     if (rs->phase == RS_NEW || rs->phase == RS_BOUND) {
+        if (rs->takes_tcp)
+            cma_take_strangers(rs->id, take_plain);
         r = rdma_listen(rs->id, backlog > 0 ? backlog : 1) < 0 ? -errno : 0;
         if (r == 0) {
             rs->phase = RS_LISTENING;
@@ -128,6 +203,11 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
         if (r < 0)
             return rs_fail(-r);
         struct rs *child = take(rs);
+        if (!child && (r = take_plain_fd(rs)) >= 0) {
+            if (addr)
+                sys_getpeername(r, addr, addrlen);
+            return r;
+        }
         if (!child)
             continue;
         rs_service_lock();

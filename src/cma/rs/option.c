@@ -2,6 +2,7 @@
 /* rsetsockopt(), rgetsockopt(), rfcntl(). */
 #include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
+#include "common/rs_plain.h"
 #include "common/sys.h"
 
 #include <netinet/in.h>
@@ -107,6 +108,9 @@ static int set_rdma(struct rs *rs, int name, int value)
         return 0;
     case RDMA_IOMAPSIZE:
         rs->sizes.mappings = (uint16_t)rs_decode_mappings(rs_encode_mappings((unsigned)value));
+        return 0;
+    case RS_TAKE_TCP:
+        rs->takes_tcp = value;
         return 0;
     default:
         return -ENOTSUP;

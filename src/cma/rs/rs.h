@@ -44,6 +44,12 @@ struct rs_sizes {
     uint16_t mappings; /* that the peer may make */
 };
 
+/** A connection that is no rsocket's, for raccept(). */
+struct rs_plain {
+    struct list link;
+    int fd;
+};
+
 struct rs_waiter {
     struct list link; /* in waiters of the socket, under its lock */
     int wake;         /* eventfd of the thread that waits */
@@ -83,6 +89,9 @@ struct rs {
     struct list child;    /* our link there */
     struct rs *listener;  /* of a child that was not accepted yet */
     bool arrived;         /* child: may be accepted; under queue_lock */
+    bool takes_tcp;       /* RS_TAKE_TCP */
+    struct list plain;    /* struct rs_plain: who came by TCP alone; under queue_lock */
+    unsigned waiting;     /* in both; under queue_lock */
 
     /* endpoint */
     struct ibv_comp_channel *comp;
@@ -227,6 +236,10 @@ bool rs_accept_ready(const struct rs *rs);
 void rs_take_in(struct rs *listener, struct rdma_cm_event *event);
 /** A child is connected or has failed. Its lock held. */
 void rs_arrived(struct rs *child);
+/** Closes whom a listener has accepted and raccept() has not asked for. */
+void rs_close_queue(struct rs *listener);
+/** Closes those that are no rsockets. No more come. */
+void rs_close_plain(struct rs *listener);
 
 /* send.c, recv.c, poll.c */
 

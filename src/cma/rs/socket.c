@@ -4,7 +4,6 @@
 #include "cma/rs/rs.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
 
 #define CLOSE_MS   10000
 #define ADDRESS_MS 2000
@@ -156,22 +155,6 @@ int rshutdown(int socket, int how)
     return r < 0 ? rs_fail(-r) : 0;
 }
 
-/* Nobody waits for a listener any more, nor for whom it has accepted. */
-static void close_children(struct rs *listener)
-{
-    struct list *link;
-    for (;;) {
-        pthread_mutex_lock(&listener->queue_lock);
-        link = list_pop(&listener->children);
-        pthread_mutex_unlock(&listener->queue_lock);
-        if (!link)
-            return;
-        struct rs *child = container_of(link, struct rs, child);
-        rs_service_remove(child);
-        rs_destroy(child);
-    }
-}
-
 int rclose(int socket)
 {
     struct rs *rs = rs_get(socket);
@@ -183,7 +166,7 @@ int rclose(int socket)
     pthread_mutex_unlock(&rs->lock);
     rs_service_lock();
     rs_service_remove(rs);
-    close_children(rs);
+    rs_close_queue(rs);
     rs_destroy(rs);
     rs_service_unlock();
     return 0;

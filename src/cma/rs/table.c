@@ -53,6 +53,7 @@ struct rs *rs_create(const struct rs_sizes *sizes)
     list_init(&rs->waiters);
     list_init(&rs->children);
     list_init(&rs->child);
+    list_init(&rs->plain);
     list_init(&rs->iomaps);
     raise_top(rs->fd + 1);
     atomic_store_explicit(&sockets[rs->fd], rs, memory_order_release);
@@ -71,6 +72,7 @@ void rs_destroy(struct rs *rs)
     rs_endpoint_destroy(rs);
     if (rs->id)
         rdma_destroy_id(rs->id);
+    rs_close_plain(rs);
     if (rs->keepalive_timer >= 0)
         sys_close(rs->keepalive_timer);
     rdma_destroy_event_channel(rs->channel);

@@ -2,9 +2,10 @@
 /*
  * CM endpoints inside the RNIC: table.h their life as a table, endpoint.c its steps and the linked
  * QP, end.c the end of connections, event.c what the handler hears, listen.c the passive side,
- * connect.c the active side, socket.c the TCP socket, tcp.c what TCP knows of the peer, tls.c who
- * may be it, host.c news of the host's addresses, all.c what happens to all of them at fork() and
- * exit(). The public face is port.h.
+ * connect.c the active side, stranger.c who does not speak MPA, socket.c the TCP socket, tcp.c what
+ * TCP knows of the peer, tls.c which connections are TLS, access.c who may be the peer, host.c news
+ * of the host's addresses, all.c what happens to all of them at fork() and exit(). The public face
+ * is port.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project, but for
@@ -74,7 +75,7 @@ struct iw_cm {
     struct list events; /* struct iw_cm_pending */
     bool delivering;
     pthread_t deliverer;
-    struct iw_cm_pending asked;   /* CONNECT_REQUEST, for the listener */
+    struct iw_cm_pending asked;   /* CONNECT_REQUEST or STRANGER, for the listener */
     struct iw_cm_pending outcome; /* of the handshake */
     struct iw_cm_pending ended;   /* DISCONNECTED */
     struct iw_cm_end end;
@@ -84,6 +85,8 @@ struct iw_cm {
     struct iwc_stream *tls;    /* over it, or NULL */
     struct iwc_stream *stream; /* the upper one of both */
     bool sorted;               /* a child: its first byte has told whether it speaks TLS */
+    bool may_be_stranger;      /* a child: its first bytes have not told that it speaks MPA */
+    uint8_t peeked;            /* so many have come, and may be MPA's */
     struct iw_source source;
     struct iw_timer timer;
     atomic_uint awaits;    /* those of the QP when the timer was set */
@@ -123,6 +126,7 @@ struct iw_cm {
     unsigned undecided;                   /* of them */
     unsigned decisions, decisions_before; /* of the program: all in all, and a second ago */
     bool unmet_told;                      /* that it makes none */
+    bool strangers;                       /* iw_cm_take_strangers() */
     struct list endable;                  /* child_link of the others, oldest first */
     /* child */
     struct iw_cm *listener; /* a reference, while it counts there */
@@ -254,6 +258,19 @@ enum iw_cm_answer iw_cm_answer_locked(struct iw_cm *cm);
 /** Between two looks at one endpoint; NULL: at those without a limit of their own. */
 unsigned iw_cm_watch_ms(const struct iw_cm *cm);
 
+/* ---- stranger.c ---- */
+
+/**
+ * Looks at what a child has sent, without taking it.
+ * @return 1: it does not speak MPA, and its listener takes such; 0; -EAGAIN: no telling yet;
+ * another negative errno
+ */
+int iw_cm_is_stranger_locked(struct iw_cm *cm);
+/**
+ * Gives the socket of a child to the handler of its listener, if that takes strangers and this may
+ * be one. @return false if not
+ */
+bool iw_cm_hand_out(struct iw_cm *cm);
 
 /* ---- socket.c ---- */
 

@@ -12,12 +12,14 @@ void iw_cm_set_handler(struct iw_cm *cm, iw_cm_handler *handler, void *owner)
     lock_put(&cm->lock);
 }
 
-/** An event was delivered, or never will be; a request that nobody took goes with it. */
+/** An event was delivered, or never will be; what it brought and nobody took goes with it. */
 static void event_done(struct iw_cm_pending *p, bool taken)
 {
     struct iw_cm *subject = p->subject;
     if (p->event.type == IW_CM_CONNECT_REQUEST && !taken)
         iw_cm_destroy(p->event.request);
+    if (p->event.type == IW_CM_STRANGER && !taken)
+        sys_close(p->event.status);
     if (p->event.type == IW_CM_DISCONNECTED)
         iw_cm_step(subject, IW_CM_EV_HEARD);
     iw_cm_put(subject);

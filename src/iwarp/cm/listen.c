@@ -22,7 +22,8 @@
 #define CHILDREN_MAX    1024 /* of one listener that are not accepted, or its backlog if larger */
 #define ACCEPTS_A_PASS  32
 #define REQUEST_MS      5000
-#define PAUSE_MS        100 /* out of descriptors: look again then */
+#define STRANGER_MS     1000 /* who says nothing for so long waits for the other side to begin */
+#define PAUSE_MS        100  /* out of descriptors: look again then */
 
 /*
  * Programs pair connections by the order in which they were asked for: one thread at a time accepts
@@ -128,8 +129,8 @@ void iw_cm_drop_children(struct iw_cm *listener)
 
 void iw_cm_no_request(struct iw_cm *cm)
 {
-    (void)cm;
-    iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
+    if (!iw_cm_hand_out(cm))
+        iw_log(IW_LOG_WARN, "connection dropped: no MPA Request in time");
 }
 
 /* ---- new ones ---- */
@@ -204,7 +205,8 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
         .ord = IW_MAX_DEPTH,
     };
     mpa_nego_listen(nego, &conf);
-    iw_cm_set_timer(cm, iw_cm_patience(REQUEST_MS));
+    cm->may_be_stranger = listener->strangers && iw_conf()->tls != IW_TLS_REQUIRE;
+    iw_cm_set_timer(cm, iw_cm_patience(cm->may_be_stranger ? STRANGER_MS : REQUEST_MS));
     if (iw_cm_watch(cm, EPOLLIN | EPOLLRDHUP))
         iw_cm_step(cm, IW_CM_EV_DROP);
     return true;
@@ -307,7 +309,29 @@ static struct iw_cm *queue_request(struct iw_cm *cm)
     return queued ? listener : NULL;
 }
 
-void iw_cm_read_request(struct iw_cm *cm)
+/** Lets go of a child that does not speak MPA. */
+static void part(struct iw_cm *cm, struct iw_cm_row row)
+{
+    iw_cm_hand_out(cm);
+    iw_cm_carry_out(cm, row);
+}
+
+/**
+ * What comes before the Request: nobody else waits for a handshake.
+ * @return 0: a Request may be there; -EAGAIN; 1: it does not speak MPA; another negative errno
+ */
+static int greet_locked(struct iw_cm *cm)
+{
+    int r = iw_cm_is_stranger_locked(cm);
+    if (!r)
+        r = iw_cm_tls_accept_locked(cm);
+    if (!r && cm->tls)
+        r = iwc_stream_tls_shake_hands(cm->tls);
+    return r;
+}
+
+/** Reads the Request, if it is there, in its turn. @param r  0, or why there will be none */
+static void take_request(struct iw_cm *cm, ssize_t r)
 {
     struct mpa_nego *n = cm->nego;
     struct iw_cm *listener = NULL;
@@ -319,7 +343,6 @@ void iw_cm_read_request(struct iw_cm *cm)
         lock_put(&in_order);
         return;
     }
-    ssize_t r = iw_cm_tls_accept_locked(cm);
     if (!r)
         r = cm->stream->ops->recv(cm->stream, buf, sizeof(buf));
     if (r > 0)
@@ -351,6 +374,20 @@ void iw_cm_read_request(struct iw_cm *cm)
             iw_log(IW_LOG_WARN, "connection dropped: %s", iw_err_info(n->error)->text);
         iw_cm_step(cm, IW_CM_EV_DROP);
     }
+}
+
+void iw_cm_read_request(struct iw_cm *cm)
+{
+    struct iw_cm_row row = {0};
+    lock_get(&cm->lock);
+    int r = iw_cm_may_locked(cm, IW_CM_EV_REQUEST) ? greet_locked(cm) : -EAGAIN;
+    if (r > 0)
+        row = iw_cm_take_locked(cm, IW_CM_EV_DROP);
+    lock_put(&cm->lock);
+    if (r > 0)
+        part(cm, row);
+    else if (r != -EAGAIN)
+        take_request(cm, r);
 }
 
 /** The program has decided. @return 0, -EINVAL (not asked), -ECONNRESET (the peer has gone) */

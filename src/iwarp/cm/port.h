@@ -38,6 +38,9 @@ enum iw_cm_event_type {
     IW_CM_DISCONNECTED,    /* exactly once after ESTABLISHED, however the connection ended. If the
                               peer was first, our FIN follows when the handler has returned; if we
                               are, it is out already, and the peer's is not waited for */
+    IW_CM_STRANGER,        /* a listener's that asked for it: somebody has connected and does not
+                              speak MPA. The status is a descriptor of the socket, which nobody has
+                              read from; it is the handler's */
 };
 
 struct iw_cm_event {
@@ -53,8 +56,9 @@ struct iw_cm_event {
 };
 
 /**
- * @return 0; for CONNECT_REQUEST a nonzero value says that the handler did not take the new
- * endpoint, which is then rejected and destroyed here
+ * @return 0; a nonzero value says that the handler did not take the new endpoint of
+ * CONNECT_REQUEST, which is then rejected and destroyed here, or the descriptor of STRANGER, which
+ * is closed
  */
 typedef int iw_cm_handler(void *owner, const struct iw_cm_event *event);
 
@@ -104,6 +108,12 @@ IW_CM_EXPORT int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos);
 
 /** @param backlog  connections that wait for iw_cm_accept(), <= 0 for the default of 1024 */
 IW_CM_EXPORT int iw_cm_listen(struct iw_cm *cm, int backlog);
+
+/**
+ * Before iw_cm_listen(): who says something else than an MPA Request, or nothing for a second, is
+ * a STRANGER, not dropped. Not where ANYWARP_TLS=require.
+ */
+IW_CM_EXPORT void iw_cm_take_strangers(struct iw_cm *cm);
 
 /**
  * Begins to connect; the outcome is one event, also for a port that refuses. What connects to
