@@ -60,8 +60,13 @@ EXPORT int socket(int domain, int type, int protocol)
     if (fd < 0 || !pre_wanted(domain, type & KIND, protocol))
         return fd;
     int rs = rsocket(domain, type, protocol);
-    if (rs < 0)
+    if (rs < 0 && pre_may_be_plain())
         return fd; /* without RDMA it is what it was */
+    if (rs < 0) {
+        syscall(SYS_close, fd);
+        errno = EACCES;
+        return -1;
+    }
     set_size(rs, RDMA_SQSIZE, "RS_SQ_SIZE");
     set_size(rs, RDMA_RQSIZE, "RS_RQ_SIZE");
     set_size(rs, RDMA_INLINE, "RS_INLINE");

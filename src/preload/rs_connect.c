@@ -3,6 +3,7 @@
 
 #include "preload/next.h"
 #include "preload/rs_epoll.h"
+#include "preload/rs_rules.h"
 #include "preload/rs_wait.h"
 
 #include <errno.h>
@@ -59,6 +60,12 @@ typedef int address_fn(int, const struct sockaddr *, socklen_t);
  */
 static int connect_plain(int fd, struct pre_socket *s, bool refused)
 {
+    if (!pre_may_be_plain()) {
+        atomic_store(&s->error, EACCES);
+        atomic_store(&s->state, PRE_FAILED);
+        errno = EACCES;
+        return -1;
+    }
     if (s->own_len && atomic_load(&s->refs) == 2) { /* the number and us; the port has to be free */
         rclose(s->rs);
         s->rs = -1;

@@ -88,6 +88,12 @@ static void read_rules(void)
     fclose(file);
 }
 
+bool pre_may_be_plain(void)
+{
+    const char *tls = getenv("ANYWARP_TLS");
+    return !tls || !*tls || !strcmp(tls, "off") || !strcmp(tls, "allow");
+}
+
 bool pre_wanted(int domain, int type, int protocol)
 {
     pthread_once(&once, read_rules);

@@ -12,4 +12,7 @@
  */
 bool pre_wanted(int domain, int type, int protocol);
 
+/** Whether what could be an rsocket may be none after all: not where TLS is required. */
+bool pre_may_be_plain(void);
+
 #endif

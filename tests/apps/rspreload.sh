@@ -50,7 +50,18 @@ get client --rsocket
 stop server
 ! grep -q MPA "$dir/server.err" || failed 'the server saw an MPA Request' server
 
-# A client whose server speaks plain TCP finds out, and comes again.
+# Not where all have to speak TLS.
+(umask 077 && echo 'try:00112233445566778899aabbccddeeff' >"$dir/psk")
+tls=(env ANYWARP_TLS=require "ANYWARP_TLS_PSK=$dir/psk")
+serve server --rsocket "${tls[@]}"
+start plain "${fetch[@]}" "$dir/copy" "http://127.0.0.1:$port/blob"
+ended plain 30
+[ "$status" != 0 ] || failed 'a client without TLS was served' server plain
+start client --rsocket "${tls[@]}" "${fetch[@]}" "$dir/copy" "http://127.0.0.1:$port/blob"
+expect_status 'over TLS' client 30 0 server
+stop server
+
+# A client whose server speaks plain TCP finds out, comes again, and remembers it.
 serve server
 get client --rsocket
 start client --rsocket python3 "$dir/fetch.py" "$dir/copy" "http://127.0.0.1:$port/blob"{,,}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cma/rs/dgram.h"
 
+#include "cm/port.h"
 #include "common/sys.h"
 
 #include <netinet/in.h>
@@ -37,6 +38,8 @@ bool rs_dgram_is(int fd)
 
 int rs_dgram_open(int domain, int type)
 {
+    if (!iw_cm_in_the_clear("rsocket"))
+        return fail(-EACCES);
     long fd = sys_socket(domain, type, IPPROTO_UDP);
     if (fd >= NUMBERS) {
         sys_close((int)fd);

@@ -220,6 +220,12 @@ IW_CM_EXPORT bool iw_cm_device_present(struct ibv_context *ctx);
  */
 IW_CM_EXPORT void iw_cm_watch_host(void (*changed)(void));
 
+/**
+ * Whether something may go over the network that has no TLS: not with ANYWARP_TLS=require, which
+ * the log tells of.
+ */
+IW_CM_EXPORT bool iw_cm_in_the_clear(const char *call);
+
 /** Whether a fault is to happen, counted for @p object, NULL: the process; see faults/chaos.h. */
 IW_CM_EXPORT bool iw_cm_chaos(enum iw_fault fault, const void *object);
 

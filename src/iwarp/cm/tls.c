@@ -69,6 +69,14 @@ int iw_cm_tls_may_connect(const char *call, const struct sockaddr *dst)
     return r ? r : iw_cm_access_to(call, dst, iw_conf()->tls == IW_TLS_REQUIRE);
 }
 
+bool iw_cm_in_the_clear(const char *call)
+{
+    if (iw_conf()->tls != IW_TLS_REQUIRE)
+        return true;
+    iw_log(IW_LOG_ASKED, "%s: ANYWARP_TLS=require: there is no TLS for this", call);
+    return false;
+}
+
 /** @return 0 or a negative errno */
 static int put_tls(struct iw_cm *cm, bool client)
 {
