@@ -80,6 +80,28 @@ static bool begin(struct set *set, int epfd)
     return false;
 }
 
+/* The number may have been that of a set whose end nobody saw: close_range(), a system call. */
+static int fresh(int epfd)
+{
+    struct set *set = epfd >= 0 ? lock_set(epfd) : NULL;
+    if (!set)
+        return epfd;
+    set->fd = -1;
+    set->count = 0;
+    pthread_mutex_unlock(&set->lock);
+    return epfd;
+}
+
+EXPORT int epoll_create(int size)
+{
+    return fresh(NEXT(int (*)(int), "epoll_create")(size));
+}
+
+EXPORT int epoll_create1(int flags)
+{
+    return fresh(NEXT(int (*)(int), "epoll_create1")(flags));
+}
+
 /** @return a set, locked; NULL and errno */
 static struct set *make_set(int epfd)
 {

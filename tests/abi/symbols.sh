@@ -123,4 +123,8 @@ RDMACM_1.5 <- RDMACM_1.4'
 whole libibverbs "$verbs"
 whole librdmacm "$cm"
 
+# The names of libc that rdma-core's newest librspreload.so takes, without a node.
+found=$(comm -23 "$here/librspreload.symbols" <(exported "$BUILDDIR/.libs/librspreload.so"))
+[ -z "$found" ] || fail "librspreload.so lacks:"$'\n'"$found"
+
 [ $failures = 0 ]

@@ -150,6 +150,20 @@ if command -v iperf3 >/dev/null; then
     done
 fi
 
+# The library of that name that rdma-core brings, over our librdmacm.
+theirs=$(compgen -G '/usr/lib/*/rsocket/librspreload.so' | head -n 1)
+if [ -n "$theirs" ] && command -v iperf >/dev/null && ! "$ANYWARP" env | grep -q san.so; then
+    port=$(free_port)
+    rm -f "$dir/pcap"
+    start_server server "$port" env LD_PRELOAD="$theirs" iperf -s -p "$port" -B 127.0.0.1
+    start client --pcap "$dir/pcap" env LD_PRELOAD="$theirs" iperf -c 127.0.0.1 -p "$port" -n 20M
+    expect_status "iperf on rdma-core's librspreload" client 60 0 server
+    grep -q '20.0 MBytes' "$dir/client" || failed "rdma-core's librspreload: not all arrived" client server
+    [ "$(stat -c %s "$dir/pcap" || echo 0)" -gt 20000000 ] ||
+        failed "rdma-core's librspreload did not speak RDMA" client server
+    stop server
+fi
+
 # 100 connections at a time, each answered with its own bytes, and one side killed.
 cat >"$dir/many.py" <<'END'
 import hashlib, os, selectors, socket, sys
@@ -220,13 +234,25 @@ if command -v redis-check-rdb >/dev/null; then
         --dir "$dir"
     start client --rsocket redis-benchmark -p "$port" -n 5000 -c 100 -q -t set,get,lrange_100
     expect_status redis-benchmark client 60 0 server
-    printf 'set key "%s"\nbgsave\n' "$(head -c 100000 /dev/zero | tr '\0' x)" >"$dir/commands"
-    start client --rsocket sh -c 'exec redis-cli -p "$1" <"$2"' sh "$port" "$dir/commands"
-    expect_status redis-cli client 30 0 server
+    base64 -w 0 <"$dir/blob" >"$dir/value"
+    start client --rsocket sh -c 'exec redis-cli -p "$1" -x set key <"$2"' sh "$port" "$dir/value"
+    expect_status 'redis-cli set' client 30 0 server
+    start client --rsocket redis-cli -p "$port" bgsave
+    expect_status 'redis-cli bgsave' client 30 0 server
     within 20 test -s "$dir/dump.rdb" || failed 'BGSAVE saved nothing' server client
-    start client --rsocket redis-cli -p "$port" strlen key
-    expect_status redis-cli client 30 0 server
-    grep -q 100000 "$dir/client" || failed 'redis: the value has another length' client
+    # After BGSAVE, by RDMA and by TCP; what it saved is read by another server.
+    for manner in --rsocket '' again; do
+        if [ "$manner" = again ]; then
+            stop server
+            port=$(free_port)
+            start_server server "$port" "$dir/redis-server" --port "$port" --bind 127.0.0.1 --save '' \
+                --dir "$dir"
+            manner=
+        fi
+        start client ${manner:+"$manner"} redis-cli -p "$port" --raw get key
+        expect_status "redis-cli $manner get" client 30 0 server
+        cmp "$dir/value" <(head -c -1 "$dir/client") || failed "redis, $manner: another value" server
+    done
     stop server
 fi
 

@@ -41,7 +41,6 @@ static void read_config(void)
     config.sizes.mappings =
         (uint16_t)rs_decode_mappings(rs_encode_mappings(number("iomap_size", 0, 0x7f00, 0)));
     config.polling_us = number("polling_time", 0, 1000000, 10);
-    config.nap_ms = number("wake_up_interval", 1, 1U << 30, 500);
 }
 
 const struct rs_config *rs_config(void)

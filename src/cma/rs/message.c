@@ -102,20 +102,24 @@ void rs_post_ctrl(struct rs *rs, enum rs_ctrl ctrl)
             RS_MESSAGE(RS_OP_CTRL, ctrl));
 }
 
-void rs_give_credits(struct rs *rs)
+static bool has_free_half(const struct rs *rs)
+{
+    return rs->freed >= rs->sizes.rbuf / 2;
+}
+
+static bool credits_are_due(const struct rs *rs)
+{
+    return !rs->disconnected && !rs->disconnect_posted &&
+           (has_free_half(rs) || (int16_t)(uint16_t)(rs->rseq - rs->rseq_comp) >= 0);
+}
+
+/* With the half of the ring that is free, if one is. */
+static void post_credits(struct rs *rs)
 {
     uint32_t half = rs->sizes.rbuf / 2;
-    bool room = rs->freed >= half;
-    if (rs->disconnected || rs->disconnect_posted ||
-        (!room && (int16_t)(uint16_t)(rs->rseq - rs->rseq_comp) < 0))
-        return;
-    if (rs->ctrl < 2) { /* when one completes, whether or not the program calls then */
-        rs_service_watch(rs);
-        return;
-    }
     uint32_t message = RS_MESSAGE(RS_OP_CREDIT, (uint16_t)(rs->rseq + rs->sizes.rq));
     rs->rseq_comp = (uint16_t)(rs->rseq + rs->sizes.rq / 2);
-    if (!room) {
+    if (!has_free_half(rs)) {
         rs->ctrl -= 1;
         rs_post(rs, RS_WR_CTRL(1), NULL, 0, false, NULL, message);
         return;
@@ -125,12 +129,22 @@ void rs_give_credits(struct rs *rs)
     struct rs_buffer to = {rs->peer.tables.addr + sizeof grant * rs->grant_index,
                            rs->peer.tables.key, sizeof grant};
     rs->ctrl -= 2;
-    if (rs_post(rs, RS_WR_CTRL(2), &sge, 1, true, &to, message) < 0)
-        return;
     rs->freed -= half;
     rs->granted += half;
     rs->grant_at = rs->grant_at ? 0 : half;
     rs->grant_index = (rs->grant_index + 1) % rs->peer.tables.length;
+    rs_post(rs, RS_WR_CTRL(2), &sge, 1, true, &to, message);
+}
+
+void rs_give_credits(struct rs *rs)
+{
+    while (credits_are_due(rs)) {
+        if (rs->ctrl < 2) { /* when one completes, whether or not the program calls then */
+            rs_service_watch(rs);
+            return;
+        }
+        post_credits(rs);
+    }
 }
 
 /* The peer wrote the entry that is next in turn, or none: a message with credits alone. */

@@ -81,7 +81,6 @@ struct rs {
 
     struct rdma_event_channel *channel;
     struct rdma_cm_id *id;
-    int tries; /* at the present step of connecting */
 
     /* listener */
     pthread_mutex_t queue_lock;
@@ -151,7 +150,7 @@ void rs_forget_all(void);
 
 struct rs_config {
     struct rs_sizes sizes;
-    unsigned polling_us, nap_ms;
+    unsigned polling_us;
 };
 /** The files of /etc/rdma/rsocket, read once. ANYWARP_RSOCKET_CONF names another folder. */
 const struct rs_config *rs_config(void);
