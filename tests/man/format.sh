@@ -6,8 +6,9 @@ set -u
 failures=0
 command -v man >/dev/null || { echo "SKIP: man is not installed" && exit 77; }
 
-for page in "$SRCDIR"/man/*.[137]; do
-    said=$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+for page in "$SRCDIR"/man/*.[137]*; do
+    said=$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null |
+        grep -v 'table text block will not fit on one page') # which has no end on a terminal
     # Pages may go without a date: git knows it.
     if command -v mandoc >/dev/null; then
         said+=$(mandoc -T lint -W warning "$page" | grep -v 'missing date')

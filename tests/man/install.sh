@@ -21,7 +21,7 @@ build()
     rm -f "$dir.log"
 }
 
-build install-data-local install-man install-pkgconfigDATA
+build install-data-local install-man install-dist_apiman7DATA install-pkgconfigDATA
 pc=$(find "$dir" -name librdmacm.pc)
 [ -n "$pc" ] || fail 'no librdmacm.pc'
 functions=$dir$(PKG_CONFIG_PATH=${pc%/*} pkg-config --variable=mandir librdmacm)
@@ -32,7 +32,12 @@ for name in ibv_poll_cq ibv_wr_send rdma_reject; do
     found=$(MANPATH=$functions: man -w 3 $name)
     [[ $found = "$functions"/man3/*.3 ]] || fail "$name: $found"
 done
-[ -n "$(find "$dir" -path '*/man/man7/anywarp.7')" ] || fail 'no anywarp.7'
+both=$(PKG_CONFIG_PATH=${pc%/*} pkg-config --variable=manpath librdmacm)
+both=$dir${both%%:*}:$dir${both#*:}
+for page in 1:anywarp 3:rdma_connect 7:anywarp-sockets 7:rsocket; do
+    found=$(MANPATH=$both: man -w "${page%:*}" "${page#*:}")
+    [[ $found = "$dir"/*/"${page#*:}.${page%:*}" ]] || fail "$page: $found"
+done
 
 build uninstall-local uninstall-man uninstall-pkgconfigDATA
 left=$(find "$dir" -type f)
