@@ -11,11 +11,38 @@
 #define ANYWARP_UVERBS_COMMANDS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** The commands, and their structs, that illumos has for what Linux reads from /sys. */
+enum { IB_USER_VERBS_CMD_QUERY_GID = 45, IB_USER_VERBS_CMD_QUERY_PKEY = 46 };
+
+struct ib_uverbs_query_gid {
+    uint64_t response;
+    uint32_t gid_index;
+    uint8_t port_num;
+    uint8_t reserved[3];
+};
+
+struct ib_uverbs_query_gid_resp {
+    uint8_t gid[16];
+};
+
+struct ib_uverbs_query_pkey {
+    uint64_t response;
+    uint32_t pkey_index;
+    uint8_t port_num;
+    uint8_t reserved[3];
+};
+
+struct ib_uverbs_query_pkey_resp {
+    uint16_t pkey;
+    uint8_t reserved[2];
+};
 
 /**
  * Opens a device for verbs commands; GET_CONTEXT is the first that it takes.
@@ -45,6 +72,16 @@ ssize_t anywarp_uverbs_write(int fd, const void *command, size_t len);
  *         one record fits, or commands are taken here), EAGAIN, EBADF, EFAULT
  */
 ssize_t anywarp_uverbs_read(int fd, void *events, size_t len);
+
+/**
+ * Executes a verbs command that the attributes of a struct ib_uverbs_ioctl_hdr describe, as
+ * RDMA_VERBS_IOCTL of <rdma/rdma_user_ioctl_cmds.h> does: object DEVICE, method INVOKE_WRITE.
+ *
+ * @return 0, or -1 and errno: ENOTTY (another request), EPROTONOSUPPORT (another method), ENOSPC
+ *         (the command's struct, or the room for the response, is too short), else as
+ *         anywarp_uverbs_write()
+ */
+int anywarp_uverbs_ioctl(int fd, unsigned long request, void *argument);
 
 /** Closes any descriptor of this library; with the last of a device go its objects.
  * @return 0, or -1 and errno: EBADF */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 static pid_t owner;
+static bool by_ioctl;
 
 /* A child of vfork() has our memory, and closes descriptors of its own. */
 static bool mine(void)
@@ -41,6 +43,11 @@ __attribute__((constructor)) static void start(void)
 {
     owner = (pid_t)syscall(SYS_getpid);
     pthread_atfork(NULL, NULL, in_child);
+    const char *wanted = getenv("ANYWARP_UVERBS_IOCTL");
+    by_ioctl = wanted && !strcmp(wanted, "on");
+    if (wanted && *wanted && !by_ioctl && strcmp(wanted, "off") != 0)
+        fprintf(stderr, "anywarp: ANYWARP_UVERBS_IOCTL=%s is not understood (on, off): ignored\n",
+                wanted);
     const char *folder = uverbs_sysfs();
     if (folder)
         setenv("SYSFS_PATH", folder, 1);
@@ -250,6 +257,25 @@ EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
     if (uv_file_is(fd) && len <= room)
         return anywarp_uverbs_read(fd, buf, len);
     return NEXT(ssize_t(*)(int, void *, size_t, size_t), "__read_chk")(fd, buf, len, room);
+}
+
+/*
+ * A libibverbs that can do both asks first, by a command without its struct, whether commands come
+ * by ioctl(). It is to write, which is the shorter way, and so is told that there is no such thing,
+ * unless ANYWARP_UVERBS_IOCTL wants the other; one that can only ask so is served without it.
+ */
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list ap;
+    va_start(ap, request);
+    void *argument = va_arg(ap, void *);
+    va_end(ap);
+    if (request != RDMA_VERBS_IOCTL || !uv_file_is(fd))
+        return NEXT(int (*)(int, unsigned long, ...), "ioctl")(fd, request, argument);
+    int result = anywarp_uverbs_ioctl(fd, request, argument);
+    if (result < 0 && (errno == ENOSPC || errno == EPROTONOSUPPORT) && !by_ioctl)
+        errno = ENOTTY;
+    return result;
 }
 
 /* ---- Descriptors that come and go ---- */

@@ -50,6 +50,18 @@ EXPORT ssize_t anywarp_uverbs_read(int fd, void *events, size_t len)
     return answer(result);
 }
 
+EXPORT int anywarp_uverbs_ioctl(int fd, unsigned long request, void *argument)
+{
+    struct uv_file *f = uv_file_get(fd);
+    if (!f)
+        return (int)answer(-EBADF);
+    int saved = errno;
+    int result = f->ops->ioctl ? f->ops->ioctl(f, request, argument) : -ENOTTY;
+    uv_file_put(f);
+    errno = saved;
+    return (int)answer(result);
+}
+
 EXPORT int anywarp_uverbs_close(int fd)
 {
     if (!uv_file_forget(fd))

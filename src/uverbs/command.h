@@ -13,7 +13,7 @@ struct uv_call {
         *in; /* the command's struct, behind the header; aligned, at least as long as it is */
     const uint8_t *rest; /* what follows the struct */
     size_t in_len;       /* of the struct and the rest */
-    void *resp;          /* zeros, as long as any response but that of POLL_CQ */
+    void *resp;          /* zeros, as long as any response; NULL on the data path */
     uint64_t out;        /* where the caller wants the response */
     size_t out_len;      /* what is there for it */
 };
@@ -37,6 +37,16 @@ struct uv_command {
 
 /** @return the row of a command's number, or NULL */
 const struct uv_command *uv_command_row(uint32_t number);
+
+/**
+ * Executes a command.
+ *
+ * @param bytes its struct and what follows, readable
+ * @param out where the caller wants the response
+ * @return 0 or an errno
+ */
+int uv_execute(struct uv_file *f, const struct uv_command *row, const uint8_t *bytes, size_t len,
+               uint64_t out, size_t out_len);
 
 /** Executes what was written. @return len, or a negative errno */
 ssize_t uv_command(struct uv_file *f, const uint8_t *command, size_t len);

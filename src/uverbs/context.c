@@ -3,6 +3,7 @@
 
 #include "common/sys.h"
 #include "uverbs/command.h"
+#include "uverbs/invoke.h"
 #include "uverbs/numbers.h"
 
 #include <rdma/ib_user_verbs.h>
@@ -107,6 +108,7 @@ static void context_destroy(struct uv_file *f)
 
 static const struct uv_file_ops context_ops = {
     .write = uv_command,
+    .ioctl = uv_ioctl,
     .close = context_close,
     .destroy = context_destroy,
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "uverbs/device.h"
 
+#include <anywarp/uverbs.h>
+
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdio.h>
@@ -120,21 +122,14 @@ int uv_query_port(struct uv_call *call)
     return 0;
 }
 
-/* What both table queries of illumos send. */
-struct query_table {
-    uint64_t response;
-    uint32_t index;
-    uint8_t port_num;
-};
-
 int uv_query_gid(struct uv_call *call)
 {
-    const struct query_table *cmd = call->in;
-    if (cmd->index > INT32_MAX)
+    const struct ib_uverbs_query_gid *cmd = call->in;
+    if (cmd->gid_index > INT32_MAX)
         return EINVAL;
     int saved = errno;
     errno = 0;
-    int err = ibv_query_gid(call->context->verbs, cmd->port_num, (int)cmd->index, call->resp);
+    int err = ibv_query_gid(call->context->verbs, cmd->port_num, (int)cmd->gid_index, call->resp);
     int code = errno ? errno : EINVAL;
     errno = saved;
     return err ? code : 0;
@@ -142,12 +137,14 @@ int uv_query_gid(struct uv_call *call)
 
 int uv_query_pkey(struct uv_call *call)
 {
-    const struct query_table *cmd = call->in;
-    if (cmd->index > INT32_MAX)
+    const struct ib_uverbs_query_pkey *cmd = call->in;
+    struct ib_uverbs_query_pkey_resp *resp = call->resp;
+    if (cmd->pkey_index > INT32_MAX)
         return EINVAL;
     int saved = errno;
     errno = 0;
-    int err = ibv_query_pkey(call->context->verbs, cmd->port_num, (int)cmd->index, call->resp);
+    int err =
+        ibv_query_pkey(call->context->verbs, cmd->port_num, (int)cmd->pkey_index, &resp->pkey);
     int code = errno ? errno : EINVAL;
     errno = saved;
     return err ? code : 0;

@@ -18,6 +18,8 @@ struct uv_file_ops {
     /** Each returns the length, or a negative errno. NULL: EINVAL. */
     ssize_t (*write)(struct uv_file *f, const uint8_t *command, size_t len);
     ssize_t (*read)(struct uv_file *f, void *events, size_t len);
+    /** @return 0 or a negative errno. NULL: ENOTTY. */
+    int (*ioctl)(struct uv_file *f, unsigned long request, void *argument);
     void (*close)(struct uv_file *f);   /* the last descriptor is gone; may be NULL */
     void (*destroy)(struct uv_file *f); /* nobody refers to it; frees the object */
 };

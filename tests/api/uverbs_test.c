@@ -1,121 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Verbs by commands alone, as bytes. */
-#include <anywarp/uverbs.h>
+#include "api/uverbs_kit.h"
 
 #include <errno.h>
-#include <infiniband/verbs.h>
 #include <poll.h>
-#include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-/* What each command has, and wants for its response, in bytes. */
-static const struct {
-    uint32_t number, in, out;
-} rows[] = {
-    {IB_USER_VERBS_CMD_GET_CONTEXT, 8, 8},
-    {IB_USER_VERBS_CMD_QUERY_DEVICE, 8, 176},
-    {IB_USER_VERBS_CMD_QUERY_PORT, 16, 40},
-    {IB_USER_VERBS_CMD_ALLOC_PD, 8, 4},
-    {IB_USER_VERBS_CMD_DEALLOC_PD, 4, 0},
-    {IB_USER_VERBS_CMD_CREATE_AH, 56, 4},
-    {IB_USER_VERBS_CMD_DESTROY_AH, 4, 0},
-    {IB_USER_VERBS_CMD_REG_MR, 40, 12},
-    {IB_USER_VERBS_CMD_DEREG_MR, 4, 0},
-    {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, 8, 4},
-    {IB_USER_VERBS_CMD_CREATE_CQ, 32, 8},
-    {IB_USER_VERBS_CMD_RESIZE_CQ, 16, 4},
-    {IB_USER_VERBS_CMD_DESTROY_CQ, 16, 8},
-    {IB_USER_VERBS_CMD_POLL_CQ, 16, 8},
-    {IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, 8, 0},
-    {IB_USER_VERBS_CMD_CREATE_QP, 56, 32},
-    {IB_USER_VERBS_CMD_QUERY_QP, 16, 128},
-    {IB_USER_VERBS_CMD_MODIFY_QP, 112, 0},
-    {IB_USER_VERBS_CMD_DESTROY_QP, 16, 4},
-    {IB_USER_VERBS_CMD_POST_SEND, 24, 4},
-    {IB_USER_VERBS_CMD_POST_RECV, 24, 4},
-    {IB_USER_VERBS_CMD_ATTACH_MCAST, 24, 0},
-    {IB_USER_VERBS_CMD_DETACH_MCAST, 24, 0},
-    {IB_USER_VERBS_CMD_CREATE_SRQ, 32, 16},
-    {IB_USER_VERBS_CMD_MODIFY_SRQ, 16, 0},
-    {IB_USER_VERBS_CMD_QUERY_SRQ, 16, 16},
-    {IB_USER_VERBS_CMD_DESTROY_SRQ, 16, 4},
-    {IB_USER_VERBS_CMD_POST_SRQ_RECV, 24, 4},
-    {45, 16, 16},
-    {46, 16, 4},
-};
-
-/* A command of @p words after the header; the address of @p resp is put in front of them. */
-static int command(int fd, uint32_t number, const uint32_t *words, size_t in, void *resp,
-                   size_t out)
-{
-    uint64_t buffer[32] = {0};
-    uint8_t *bytes = (uint8_t *)buffer;
-    struct ib_uverbs_cmd_hdr hdr = {number, (uint16_t)((in + 8) / 4), (uint16_t)(out / 4)};
-    uint64_t address = (uintptr_t)resp;
-    memcpy(bytes, &hdr, sizeof hdr);
-    memcpy(bytes + 8, words, in);
-    if (out)
-        memcpy(bytes + 8, &address, sizeof address);
-    errno = 0;
-    ssize_t n = anywarp_uverbs_write(fd, bytes, in + 8);
-    assert_true(n == (ssize_t)in + 8 || n == -1);
-    return n < 0 ? errno : 0;
-}
-
-static int open_context(void)
-{
-    uint32_t in[2] = {0}, resp[2] = {0};
-    int fd = anywarp_uverbs_open(NULL);
-    assert_true(fd >= 0);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_ALLOC_PD, in, 8, resp, 8), EINVAL);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_GET_CONTEXT, in, 8, resp, 8), 0);
-    assert_int_not_equal(resp[1], 0);
-    struct pollfd nothing = {(int)resp[0], POLLIN, 0};
-    assert_int_equal(poll(&nothing, 1, 0), 0);
-    assert_int_equal(anywarp_uverbs_close((int)resp[0]), 0);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_GET_CONTEXT, in, 8, resp, 8), EINVAL);
-    return fd;
-}
-
 static void every_row_checks_its_lengths(void **state)
 {
     (void)state;
-    int fd = open_context();
+    int fd = uv_open();
     uint32_t in[40] = {0};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < uv_row_count; i++) {
         uint64_t resp[40];
-        assert_int_equal(command(fd, rows[i].number, in, rows[i].in - 4, resp, 200), EINVAL);
-        if (rows[i].out && rows[i].number != IB_USER_VERBS_CMD_DESTROY_SRQ)
-            assert_int_equal(command(fd, rows[i].number, in, rows[i].in, resp, rows[i].out - 4),
-                             ENOSPC);
-        if (rows[i].out) /* no memory there, and none that can be written */
-            assert_int_equal(command(fd, rows[i].number, in, rows[i].in, NULL, rows[i].out),
-                             EFAULT);
+        assert_int_equal(uv_send(fd, uv_rows[i].number, in, uv_rows[i].in - 4, resp, 200), EINVAL);
+        if (uv_rows[i].out && uv_rows[i].number != IB_USER_VERBS_CMD_DESTROY_SRQ)
+            assert_int_equal(
+                uv_send(fd, uv_rows[i].number, in, uv_rows[i].in, resp, uv_rows[i].out - 4),
+                ENOSPC);
+        if (uv_rows[i].out) /* no memory there, and none that can be written */
+            assert_int_equal(
+                uv_send(fd, uv_rows[i].number, in, uv_rows[i].in, NULL, uv_rows[i].out), EFAULT);
         void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(page, MAP_FAILED);
-        if (rows[i].out)
-            assert_int_equal(command(fd, rows[i].number, in, rows[i].in, page, rows[i].out),
-                             EFAULT);
+        if (uv_rows[i].out)
+            assert_int_equal(
+                uv_send(fd, uv_rows[i].number, in, uv_rows[i].in, page, uv_rows[i].out), EFAULT);
         munmap(page, 4096);
     }
     for (uint32_t number = 0; number < 60; number++) {
         uint64_t resp[40];
         bool known = false;
-        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-            known |= rows[i].number == number;
+        for (size_t i = 0; i < uv_row_count; i++)
+            known |= uv_rows[i].number == number;
         if (!known)
-            assert_int_equal(command(fd, number, in, 112, resp, 200), EINVAL);
-        assert_int_equal(command(fd, number | 0x80000000, in, 112, resp, 200), ENOSYS);
+            assert_int_equal(uv_send(fd, number, in, 112, resp, 200), EINVAL);
+        assert_int_equal(uv_send(fd, number | 0x80000000, in, 112, resp, 200), ENOSYS);
     }
     uint32_t odd[2] = {IB_USER_VERBS_CMD_ALLOC_PD, 0};
     assert_int_equal(anywarp_uverbs_write(fd, odd, 4), -1);
@@ -131,7 +58,7 @@ static void every_row_checks_its_lengths(void **state)
 static void bad_addresses_of_commands(void **state)
 {
     (void)state;
-    int fd = open_context(), ucm = anywarp_ucm_open();
+    int fd = uv_open(), ucm = anywarp_ucm_open();
     assert_true(ucm >= 0);
     uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(pages, MAP_FAILED);
@@ -163,11 +90,11 @@ static void bad_addresses_of_commands(void **state)
 static void objects_by_commands(void **state)
 {
     (void)state;
-    int fd = open_context();
+    int fd = uv_open();
     uint32_t resp[60], none[4] = {0};
 
     struct ib_uverbs_query_device_resp device;
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_QUERY_DEVICE, none, 8, &device, sizeof device),
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_QUERY_DEVICE, none, 8, &device, sizeof device),
                      0);
     struct ibv_device **list = ibv_get_device_list(NULL);
     assert_true(device.node_guid == ibv_get_device_guid(list[0]));
@@ -176,13 +103,13 @@ static void objects_by_commands(void **state)
 
     uint32_t table[4] = {0, 0, 0, 1};
     uint16_t pkey[2];
-    assert_int_equal(command(fd, 46, table, 16, pkey, 4), 0);
+    assert_int_equal(uv_send(fd, 46, table, 16, pkey, 4), 0);
     assert_int_equal(pkey[0], 0xffff);
     table[2] = 1;
-    assert_int_equal(command(fd, 46, table, 16, pkey, 4), EINVAL);
+    assert_int_equal(uv_send(fd, 46, table, 16, pkey, 4), EINVAL);
 
     memset(resp, 0xff, sizeof resp); /* all of the longer response is written */
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_ALLOC_PD, none, 8, resp, 200), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_ALLOC_PD, none, 8, resp, 200), 0);
     uint32_t pd = resp[0];
     for (int i = 1; i < 50; i++)
         assert_int_equal(resp[i], 0);
@@ -198,21 +125,20 @@ static void objects_by_commands(void **state)
     };
     struct ib_uverbs_reg_mr_resp mr;
     reg.hca_va++;
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_REG_MR, (uint32_t *)&reg, 40, &mr, 12), EINVAL);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_REG_MR, &reg, 40, &mr, 12), EINVAL);
     reg.hca_va--;
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_REG_MR, (uint32_t *)&reg, 40, &mr, 12), 0);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_DEALLOC_PD, &pd, 4, NULL, 0), EBUSY);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_DEREG_MR, &pd, 4, NULL, 0), EINVAL);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_REG_MR, &reg, 40, &mr, 12), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_DEALLOC_PD, &pd, 4, NULL, 0), EBUSY);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_DEREG_MR, &pd, 4, NULL, 0), EINVAL);
 
     int32_t channel;
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, none, 8, &channel, 4), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, none, 8, &channel, 4), 0);
     struct ib_uverbs_create_cq make_cq = {
         .user_handle = 0x1122334455667788, .cqe = 4, .comp_channel = fd};
     uint32_t cq[2];
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_CREATE_CQ, (uint32_t *)&make_cq, 32, cq, 8),
-                     EBADF);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_CREATE_CQ, &make_cq, 32, cq, 8), EBADF);
     make_cq.comp_channel = channel;
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_CREATE_CQ, (uint32_t *)&make_cq, 32, cq, 8), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_CREATE_CQ, &make_cq, 32, cq, 8), 0);
     assert_true(cq[1] >= 4);
 
     struct ib_uverbs_create_qp make_qp = {
@@ -226,22 +152,19 @@ static void objects_by_commands(void **state)
         .qp_type = IBV_QPT_RC,
     };
     struct ib_uverbs_create_qp_resp qp;
-    assert_int_equal(
-        command(fd, IB_USER_VERBS_CMD_CREATE_QP, (uint32_t *)&make_qp, 56, &qp, sizeof qp), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_CREATE_QP, &make_qp, 56, &qp, sizeof qp), 0);
     uint32_t destroy_cq[4] = {0, 0, cq[0], 0};
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_DESTROY_CQ, destroy_cq, 16, resp, 8), EBUSY);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_DESTROY_CQ, destroy_cq, 16, resp, 8), EBUSY);
 
     /* Arm, to error with a receive posted: the event, then the flushed completion. */
     uint32_t arm[2] = {cq[0], 0};
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, arm, 8, NULL, 0), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, arm, 8, NULL, 0), 0);
     struct ib_uverbs_modify_qp modify = {.qp_handle = qp.qp_handle};
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_MODIFY_QP, (uint32_t *)&modify, 112, NULL, 0),
-                     0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_MODIFY_QP, &modify, 112, NULL, 0), 0);
     modify.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     modify.qp_state = IBV_QPS_INIT;
     modify.port_num = 1;
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_MODIFY_QP, (uint32_t *)&modify, 112, NULL, 0),
-                     0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_MODIFY_QP, &modify, 112, NULL, 0), 0);
     /* Each ends with an array without a length, so none is a member: what stands there is its. */
     uint64_t recv[(sizeof(struct ib_uverbs_post_recv) + sizeof(struct ib_uverbs_recv_wr) +
                    sizeof(struct ib_uverbs_sge)) /
@@ -262,19 +185,16 @@ static void objects_by_commands(void **state)
         post->wr_count = lies[i][0];
         post->sge_count = lies[i][1];
         post->wqe_size = lies[i][2];
-        assert_int_equal(
-            command(fd, IB_USER_VERBS_CMD_POST_RECV, (uint32_t *)recv, sizeof recv, &bad, 4),
-            EINVAL);
+        assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_POST_RECV, recv, sizeof recv, &bad, 4),
+                         EINVAL);
     }
     post->wr_count = post->sge_count = 1;
     post->wqe_size = 16;
-    assert_int_equal(
-        command(fd, IB_USER_VERBS_CMD_POST_RECV, (uint32_t *)recv, sizeof recv, &bad, 4), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_POST_RECV, recv, sizeof recv, &bad, 4), 0);
     assert_int_equal(bad, 0);
     modify.attr_mask = IBV_QP_STATE;
     modify.qp_state = IBV_QPS_ERR;
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_MODIFY_QP, (uint32_t *)&modify, 112, NULL, 0),
-                     0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_MODIFY_QP, &modify, 112, NULL, 0), 0);
 
     struct pollfd readable = {channel, POLLIN, 0};
     assert_int_equal(poll(&readable, 1, 20000), 1);
@@ -287,19 +207,19 @@ static void objects_by_commands(void **state)
     const struct ib_uverbs_poll_cq_resp *head = (void *)polled;
     const struct ib_uverbs_wc *wc = (const void *)(head + 1);
     uint32_t poll_cq[4] = {0, 0, cq[0], 2};
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, polled, 56), ENOSPC);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, polled, 104), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, polled, 56), ENOSPC);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_POLL_CQ, poll_cq, 16, polled, 104), 0);
     assert_int_equal(head->count, 1);
     assert_int_equal(wc[0].wr_id, 77);
     assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
     assert_int_equal(wc[0].qp_num, qp.qpn);
 
     uint32_t destroy_qp[4] = {0, 0, qp.qp_handle, 0};
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_DESTROY_QP, destroy_qp, 16, resp, 4), 0);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_DESTROY_QP, destroy_qp, 16, resp, 4), EINVAL);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_DESTROY_CQ, destroy_cq, 16, resp, 8), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_DESTROY_QP, destroy_qp, 16, resp, 4), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_DESTROY_QP, destroy_qp, 16, resp, 4), EINVAL);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_DESTROY_CQ, destroy_cq, 16, resp, 8), 0);
     assert_int_equal(resp[0], 1);
-    assert_int_equal(command(fd, IB_USER_VERBS_CMD_DEREG_MR, &mr.mr_handle, 4, NULL, 0), 0);
+    assert_int_equal(uv_send(fd, IB_USER_VERBS_CMD_DEREG_MR, &mr.mr_handle, 4, NULL, 0), 0);
 
     /* What is left goes with the descriptor. */
     assert_int_equal(anywarp_uverbs_close(channel), 0);

@@ -286,6 +286,8 @@ static const struct iw_knob knobs[] = {
      "where rsockets find their defaults", NULL},
     {"ANYWARP_UVERBS_TRACE", "path", "a file", NULL,
      "a line for each command with anywarp run --system-libraries", NULL},
+    {"ANYWARP_UVERBS_IOCTL", "choice", "on, off", "off",
+     "whether a system's libibverbs that can do both sends commands by ioctl()", NULL},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
      "2: say why completions fail and connections die; 3, 4: more", NULL},
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},
