@@ -19,4 +19,10 @@
 #define ANYWARP_TSAN 1
 #endif
 
+/*
+ * For a function with pthread_cleanup_push() around calls: when a thread is cancelled in them, what
+ * AddressSanitizer does before its next handler's turn stumbles over what their frames have left.
+ */
+#define CANCELLED_IN __attribute__((no_sanitize("address")))
+
 #endif

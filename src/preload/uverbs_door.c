@@ -36,7 +36,6 @@ static bool mine(void)
 static void in_child(void)
 {
     owner = (pid_t)syscall(SYS_getpid);
-    uv_file_forget_all();
 }
 
 __attribute__((constructor)) static void start(void)

@@ -82,11 +82,29 @@ int uv_object_destroy(struct uv_context *c, struct uv_object *o)
     return err;
 }
 
+/* Who waits there for events wakes up, and finds the device closed. */
+static void end_events(int fd)
+{
+    sys_fcntl(fd, F_SETFL, O_NONBLOCK);
+    sys_write(fd, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+static bool is_closed(struct uv_context *c)
+{
+    return __atomic_load_n(&c->closed, __ATOMIC_ACQUIRE);
+}
+
 static void context_close(struct uv_file *f)
 {
     struct uv_context *c = f->object;
     pthread_rwlock_wrlock(&c->lock);
-    __atomic_store_n(&c->closed, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->closed, true, __ATOMIC_RELEASE);
+    if (c->verbs)
+        end_events(c->verbs->async_fd);
+    pthread_mutex_lock(&c->channels_lock);
+    for (struct uv_channel *channel = c->channels; channel; channel = channel->next)
+        end_events(channel->verbs->fd);
+    pthread_mutex_unlock(&c->channels_lock);
     for (int type = 0; type < UV_TYPES; type++) {
         for (struct uv_object *o; (o = handle_any(&c->handles, type));) {
             if (uv_object_destroy(c, o) != 0)
@@ -102,6 +120,7 @@ static void context_destroy(struct uv_file *f)
     if (c->verbs)
         ibv_close_device(c->verbs);
     handle_fini(&c->handles);
+    pthread_mutex_destroy(&c->channels_lock);
     pthread_rwlock_destroy(&c->lock);
     free(c);
 }
@@ -143,6 +162,7 @@ int uv_context_open(const char *name)
     pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&c->lock, &attr);
     pthread_rwlockattr_destroy(&attr);
+    pthread_mutex_init(&c->channels_lock, NULL);
 
     int never = (int)sys_eventfd(0, EFD_CLOEXEC);
     int fd = never < 0 ? never : uv_file_open(f, never);
@@ -190,11 +210,11 @@ static ssize_t async_read(struct uv_file *f, void *events, size_t len)
         return -EINVAL;
     if (!uv_writable((uintptr_t)events, sizeof record, false))
         return -EFAULT;
-    if (__atomic_load_n(&c->closed, __ATOMIC_RELAXED))
+    if (is_closed(c))
         return 0;
     struct ibv_async_event event;
     if (ibv_get_async_event(c->verbs, &event) != 0)
-        return -errno;
+        return is_closed(c) ? 0 : -errno;
     record.element = element(&event);
     record.event_type = event.event_type;
     ibv_ack_async_event(&event); /* from here on the object may go */
@@ -224,15 +244,18 @@ int uv_async_open(struct uv_file *context)
 static ssize_t channel_read(struct uv_file *f, void *events, size_t len)
 {
     struct uv_channel *channel = f->object;
+    struct uv_context *c = channel->context->object;
     struct ib_uverbs_comp_event_desc record = {0};
     if (len < sizeof record)
         return -EINVAL;
     if (!uv_writable((uintptr_t)events, sizeof record, true))
         return -EFAULT;
+    if (is_closed(c))
+        return 0;
     struct ibv_cq *cq;
     void *object;
     if (ibv_get_cq_event(channel->verbs, &cq, &object) != 0)
-        return -errno;
+        return is_closed(c) ? 0 : -errno;
     struct uv_object *o = object;
     __atomic_add_fetch(&o->comp_events, 1, __ATOMIC_RELAXED);
     record.cq_handle = o->user_handle;
@@ -244,6 +267,13 @@ static ssize_t channel_read(struct uv_file *f, void *events, size_t len)
 static void channel_destroy(struct uv_file *f)
 {
     struct uv_channel *channel = f->object;
+    struct uv_context *c = channel->context->object;
+    pthread_mutex_lock(&c->channels_lock);
+    struct uv_channel **at = &c->channels;
+    while (*at != channel)
+        at = &(*at)->next;
+    *at = channel->next;
+    pthread_mutex_unlock(&c->channels_lock);
     ibv_destroy_comp_channel(channel->verbs);
     uv_file_put(channel->context);
     free(channel);
@@ -268,6 +298,10 @@ int uv_channel_open(struct uv_file *context)
     }
     channel->context = context;
     uv_file_ref(context);
+    pthread_mutex_lock(&c->channels_lock);
+    channel->next = c->channels;
+    c->channels = channel;
+    pthread_mutex_unlock(&c->channels_lock);
     int fd = uv_file_open(f, channel->verbs->fd);
     uv_file_put(f);
     return fd;

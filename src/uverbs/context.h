@@ -39,12 +39,15 @@ struct uv_context {
     struct ibv_device *device;
     struct ibv_context *verbs; /* NULL before GET_CONTEXT */
     struct handle_table handles;
+    struct uv_channel *channels; /* all that are open */
+    pthread_mutex_t channels_lock;
     bool closed;
 };
 
 struct uv_channel {
     struct ibv_comp_channel *verbs;
     struct uv_file *context; /* with a reference */
+    struct uv_channel *next;
 };
 
 /** A file that takes verbs commands. @return its descriptor, or a negative errno */

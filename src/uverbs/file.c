@@ -3,10 +3,10 @@
 
 #include "common/sys.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum { FDS = 65536, PAGE = 4096 };
 
@@ -18,6 +18,8 @@ static struct uv_file *files[FDS];
  */
 static struct uv_file *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table's writers, and of unused */
+
+static unsigned process; /* as in struct uv_file */
 
 bool uv_file_is(int fd)
 {
@@ -39,6 +41,7 @@ struct uv_file *uv_file_create(const struct uv_file_ops *ops, void *object)
     f->object = object;
     f->fds = 0;
     f->number = -1;
+    f->process = process;
     __atomic_store_n(&f->refs, 1, __ATOMIC_RELEASE);
     return f;
 }
@@ -59,6 +62,11 @@ void uv_file_put(struct uv_file *f)
     pthread_mutex_unlock(&lock);
 }
 
+void uv_file_drop(void *f)
+{
+    uv_file_put(f);
+}
+
 static struct uv_file *ref_unless_gone(struct uv_file *f)
 {
     int refs = __atomic_load_n(&f->refs, __ATOMIC_RELAXED);
@@ -75,7 +83,7 @@ struct uv_file *uv_file_get(int fd)
     if (fd < 0 || fd >= FDS)
         return NULL;
     struct uv_file *f = __atomic_load_n(&files[fd], __ATOMIC_ACQUIRE);
-    if (!f || !ref_unless_gone(f))
+    if (!f || f->process != process || !ref_unless_gone(f))
         return NULL;
     if (__atomic_load_n(&files[fd], __ATOMIC_ACQUIRE) == f)
         return f;
@@ -93,12 +101,13 @@ static bool put_at(int fd, struct uv_file *f)
         f->fds++;
         uv_file_ref(f);
     }
-    if (old)
+    bool forked = old && old->process != process;
+    if (old && !forked)
         closed = --old->fds == 0;
     __atomic_store_n(&files[fd], f, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
-    if (!old)
-        return false;
+    if (!old || forked)
+        return old;
     if (closed && old->ops->close)
         old->ops->close(old);
     uv_file_put(old);
@@ -133,11 +142,11 @@ bool uv_file_forget(int fd)
     return uv_file_is(fd) && put_at(fd, NULL);
 }
 
-void uv_file_forget_all(void)
+void uv_file_forked(void)
 {
     pthread_mutex_init(&lock, NULL); /* a thread that is not here may have held it */
-    memset(files, 0, sizeof files);
     unused = NULL;
+    process++;
 }
 
 /** Whether the page of @p at can be read: the kernel reads a mask before it refuses the rest. */
@@ -150,11 +159,17 @@ static bool page_readable(uint64_t at)
     return !fault;
 }
 
-/** Whether the page of @p at can be written: the kernel puts a byte there, or says EFAULT. */
+/**
+ * Whether the page of @p at can be written: the kernel ORs nothing to a word there, which stays as
+ * it is whoever else writes it, or says EFAULT. Nobody waits on it.
+ */
 static bool page_writable(uint64_t at)
 {
+    uint64_t word = at & ~UINT64_C(3);
     int saved = errno;
-    bool fault = syscall(SYS_getrandom, at, (size_t)1, GRND_NONBLOCK) < 0 && errno == EFAULT;
+    bool fault = syscall(SYS_futex, word, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word,
+                         FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0)) < 0 &&
+                 errno == EFAULT;
     errno = saved;
     return !fault;
 }

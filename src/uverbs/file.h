@@ -30,6 +30,7 @@ struct uv_file {
     struct uv_file *next_free;
     int refs;
     int fds;
+    unsigned process; /* that made it: one more for each fork() on the way here */
     int number; /* of a device among all, as in /dev/infiniband/uverbs0; -1: this is no device */
 };
 
@@ -42,11 +43,14 @@ int uv_file_open(struct uv_file *f, int fd);
 /** @return the file of a descriptor, with a reference; NULL: not ours */
 struct uv_file *uv_file_get(int fd);
 
-/** Whether a descriptor is ours, at this moment. */
+/** Whether a descriptor is ours, or was of the process that forked, at this moment. */
 bool uv_file_is(int fd);
 
 void uv_file_ref(struct uv_file *f);
 void uv_file_put(struct uv_file *f);
+
+/** uv_file_put() for pthread_cleanup_push(). */
+void uv_file_drop(void *f);
 
 /** @p to is now a duplicate of @p from, whatever it was. Both may be foreign. */
 void uv_file_duplicated(int from, int to);
@@ -54,8 +58,8 @@ void uv_file_duplicated(int from, int to);
 /** Forgets a descriptor, which the caller then closes. @return false: it was not ours */
 bool uv_file_forget(int fd);
 
-/** In a child of fork(): nothing of the parent's is known any more, or destroyed. */
-void uv_file_forget_all(void);
+/** In a child of fork(): what there is is the parent's; its descriptors can be closed, no more. */
+void uv_file_forked(void);
 
 /**
  * Whether memory can be read.

@@ -42,3 +42,9 @@ void uv_number_done(void)
 {
     pthread_mutex_unlock(&lock);
 }
+
+void uv_number_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    memset(buckets, 0, sizeof buckets);
+}

@@ -20,4 +20,7 @@ struct ibv_qp *uv_number_use(const struct ibv_device *device, uint32_t number);
 
 void uv_number_done(void);
 
+/** In a child of fork(): there is none. */
+void uv_number_forked(void);
+
 #endif

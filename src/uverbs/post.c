@@ -86,6 +86,16 @@ static int recv_init(struct list *l)
     return l->sges_left ? EINVAL : 0;
 }
 
+/* The data of an inline send is read when it is posted. */
+static bool inline_readable(const struct ibv_sge *sges, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sges[i].length && !uv_readable(sges[i].addr, sges[i].length, true))
+            return false;
+    }
+    return true;
+}
+
 static int send_init(struct list *l, struct uv_context *c, enum ibv_qp_type type)
 {
     struct ibv_send_wr *wrs = l->posted;
@@ -95,6 +105,8 @@ static int send_init(struct list *l, struct uv_context *c, enum ibv_qp_type type
         struct ibv_sge *sges = take(l, in.num_sge);
         if (!sges)
             return EINVAL;
+        if ((in.send_flags & IBV_SEND_INLINE) && !inline_readable(sges, in.num_sge))
+            return EFAULT;
         wrs[i] = (struct ibv_send_wr){
             .wr_id = in.wr_id,
             .next = i + 1 < l->count ? &wrs[i + 1] : NULL,

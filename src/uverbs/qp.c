@@ -137,13 +137,26 @@ int uv_query_qp(struct uv_call *call)
     return 0;
 }
 
+/**
+ * A librdmacm drains the queue pair of an iWARP device before it disconnects. Where the connection
+ * has ended there is nothing to drain, and Linux's drivers have nothing against it.
+ */
+static bool drains_what_has_ended(struct ibv_qp *qp, const struct ib_uverbs_modify_qp *cmd)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    return cmd->attr_mask == IBV_QP_STATE && cmd->qp_state == IBV_QPS_SQD &&
+           ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR;
+}
+
 int uv_modify_qp(struct uv_call *call)
 {
     const struct ib_uverbs_modify_qp *cmd = call->in;
     struct uv_object *o = uv_object_get(call->context, UV_QP, cmd->qp_handle);
     if (!o || cmd->attr_mask > INT32_MAX)
         return EINVAL;
-    if (!cmd->attr_mask) /* what INIT_QP_ATTR says for RTR and RTS */
+    /* No attributes are what INIT_QP_ATTR says for RTR and RTS. */
+    if (!cmd->attr_mask || drains_what_has_ended(o->qp, cmd))
         return 0;
     struct ibv_qp_attr attr = {
         .qp_state = cmd->qp_state,

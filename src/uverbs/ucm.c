@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "uverbs/ucm.h"
 
+#include "common/sanitizer.h"
 #include "uverbs/numbers.h"
 #include "uverbs/trace.h"
 #include "uverbs/ucm_structs.h"
 
 #include <errno.h>
-
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -366,11 +367,21 @@ static int adopt(struct ucm_call *call, struct rdma_cm_event *event, struct ucm_
     return 0;
 }
 
+/* Whoever is cancelled while it waits gives back what the command holds. */
+CANCELLED_IN static int take_event(struct uv_file *f, struct rdma_cm_event **event)
+{
+    int result;
+    pthread_cleanup_push(uv_file_drop, f);
+    result = rdma_get_cm_event(f->object, event);
+    pthread_cleanup_pop(0);
+    return result;
+}
+
 static int get_event(struct ucm_call *call)
 {
     struct rdma_ucm_event_resp *resp = call->resp;
     struct rdma_cm_event *event;
-    if (rdma_get_cm_event(call->file->object, &event) != 0)
+    if (take_event(call->file, &event) != 0)
         return errno;
     bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
     /* Neither goes before the event is acknowledged. */
@@ -490,8 +501,10 @@ static void ucm_close(struct uv_file *f)
     ucm_id_destroy_all(f);
 }
 
+/* An id may have come after the closing, by a command that was under way. */
 static void ucm_destroy(struct uv_file *f)
 {
+    ucm_id_destroy_all(f);
     rdma_destroy_event_channel(f->object);
 }
 

@@ -94,3 +94,10 @@ void ucm_id_destroy_all(struct uv_file *file)
     for (struct ucm_id *id; (id = any(file));)
         ucm_id_destroy(id);
 }
+
+void ucm_id_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&unused, NULL);
+    ids = (struct handle_table){0};
+}

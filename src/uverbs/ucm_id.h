@@ -34,4 +34,7 @@ uint32_t ucm_id_destroy(struct ucm_id *id);
 /** Destroys all ids of a file. */
 void ucm_id_destroy_all(struct uv_file *file);
 
+/** In a child of fork(): there is none. */
+void ucm_id_forked(void);
+
 #endif
