@@ -26,7 +26,7 @@ BELOW['uverbs'] = ['common', 'compat', 'uverbs']
 BELOW['preload'] = ['common', 'uverbs', 'preload']
 RSOCKETS = ('rsocket rbind rlisten raccept rconnect rshutdown rclose rget rset rrecv rsend rpoll '
             'rfcntl').split()
-PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'preload': ('ibv_', 'rdma_', *RSOCKETS)}
+PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'preload': ('ibv_', '_ibv_query_gid_ex', 'rdma_', *RSOCKETS)}
 
 # Headers that declare what other files define, and why.
 SHARED = {

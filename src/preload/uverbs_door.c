@@ -50,19 +50,18 @@ __attribute__((constructor)) static void start(void)
     const char *folder = uverbs_sysfs();
     if (folder)
         setenv("SYSFS_PATH", folder, 1);
-    else
-        fprintf(stderr, "anywarp: no folder for the description of its devices: %s\n",
-                strerror(errno));
 }
 
 /* ---- Names ---- */
 
 #define FOLDER "/dev/infiniband/"
 
-enum { NOT_OURS = -2, RDMA_CM = -1 }; /* else the number of a device */
+enum { NOT_OURS = -3, SYSFS, RDMA_CM }; /* else the number of a device */
 
 static int device_of(const char *path)
 {
+    if (path && uverbs_sysfs_changes(path))
+        return SYSFS;
     if (!path || strncmp(path, FOLDER, sizeof FOLDER - 1) != 0)
         return NOT_OURS;
     const char *name = path + sizeof FOLDER - 1;
@@ -96,9 +95,11 @@ static int open_device(int number)
     return anywarp_uverbs_open(name);
 }
 
-static int open_ours(int number, int flags)
+static int open_ours(int number, const char *path, int flags)
 {
-    int fd = number == RDMA_CM ? anywarp_ucm_open() : open_device(number);
+    int fd = number == RDMA_CM ? anywarp_ucm_open()
+             : number == SYSFS ? uverbs_sysfs_open(path)
+                               : open_device(number);
     if (fd >= 0 && !(flags & O_CLOEXEC))
         syscall(SYS_fcntl, fd, F_SETFD, 0);
     return fd;
@@ -118,7 +119,7 @@ static mode_t mode_of(int flags, va_list ap)
     {                                                                                              \
         int number = device_of(path);                                                              \
         if (number != NOT_OURS)                                                                    \
-            return open_ours(number, flags);                                                       \
+            return open_ours(number, path, flags);                                                 \
         va_list ap;                                                                                \
         va_start(ap, flags);                                                                       \
         mode_t mode = mode_of(flags, ap);                                                          \
@@ -130,7 +131,7 @@ static mode_t mode_of(int flags, va_list ap)
     {                                                                                              \
         int number = device_of(path);                                                              \
         if (number != NOT_OURS)                                                                    \
-            return open_ours(number, flags);                                                       \
+            return open_ours(number, path, flags);                                                 \
         va_list ap;                                                                                \
         va_start(ap, flags);                                                                       \
         mode_t mode = mode_of(flags, ap);                                                          \
@@ -142,7 +143,7 @@ static mode_t mode_of(int flags, va_list ap)
     EXPORT int name(const char *path, int flags)                                                   \
     {                                                                                              \
         int number = device_of(path);                                                              \
-        return number != NOT_OURS ? open_ours(number, flags)                                       \
+        return number != NOT_OURS ? open_ours(number, path, flags)                                 \
                                   : NEXT(open_2_fn *, #name)(path, flags);                         \
     }
 
@@ -168,9 +169,10 @@ static void describe(struct stat *st, int number)
 static bool describe_path(const char *path, void *st)
 {
     int number = device_of(path);
-    if (number != NOT_OURS)
-        describe(st, number);
-    return number != NOT_OURS;
+    if (number < RDMA_CM)
+        return false;
+    describe(st, number);
+    return true;
 }
 
 static bool describe_fd(int fd, void *st)
@@ -333,8 +335,13 @@ static void forget_range(unsigned first, unsigned last)
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     enum { CLOEXEC = 4 };
-    if (!(flags & CLOEXEC))
+    if (first <= last && !(flags & CLOEXEC)) {
+        /* Nothing is forgotten where the kernel has no such call, or no such flags. */
+        long result = syscall(SYS_close_range, UINT32_MAX, UINT32_MAX, flags);
+        if (result != 0)
+            return (int)result;
         forget_range(first, last);
+    }
     return (int)syscall(SYS_close_range, first, last, flags);
 }
 

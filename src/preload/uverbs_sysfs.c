@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,49 +49,24 @@ static void add(struct text *t, const char *path, const char *format, ...)
     t->len += path_len + len;
 }
 
-static void add_words(struct text *t, const char *path, const uint8_t *bytes, int words)
+/** In groups of four digits, as Linux shows GUIDs and GIDs. */
+static void print_words(char line[64], const uint8_t *bytes, int words)
+{
+    for (int i = 0, n = 0; i < words; i++)
+        n += snprintf(line + n, 64 - (size_t)n, "%s%02x%02x", i ? ":" : "", bytes[2 * i],
+                      bytes[2 * i + 1]);
+}
+
+static void add_guid(struct text *t, const char *path, uint64_t guid)
 {
     char line[64];
-    for (int i = 0, n = 0; i < words; i++)
-        n += snprintf(line + n, sizeof line - (size_t)n, "%s%02x%02x", i ? ":" : "", bytes[2 * i],
-                      bytes[2 * i + 1]);
+    print_words(line, (const uint8_t *)&guid, 4);
     add(t, path, "%s", line);
 }
 
-static void add_port(struct text *t, struct ibv_context *context, const char *ib)
-{
-    struct ibv_port_attr port;
-    if (ibv_query_port(context, 1, &port) != 0) {
-        t->failed = true;
-        return;
-    }
-    char path[256];
-    for (int i = 0; i < port.gid_tbl_len; i++) {
-        union ibv_gid gid = {{0}};
-        ibv_query_gid(context, 1, i, &gid);
-        snprintf(path, sizeof path, "%s/ports/1/gids/%d", ib, i);
-        add_words(t, path, gid.raw, 8);
-        snprintf(path, sizeof path, "%s/ports/1/gid_attrs/types/%d", ib, i);
-        add(t, path, "IB/RoCE v1");
-        snprintf(path, sizeof path, "%s/ports/1/gid_attrs/ndevs/%d", ib, i);
-        add(t, path, "lo");
-    }
-    for (int i = 0; i < port.pkey_tbl_len; i++) {
-        snprintf(path, sizeof path, "%s/ports/1/pkeys/%d", ib, i);
-        add(t, path, "0xffff");
-    }
-    snprintf(path, sizeof path, "%s/ports/1/link_layer", ib);
-    add(t, path, "Ethernet");
-}
-
+/* Without opening it: programs that never ask for a device have no thread of the engine's. */
 static void add_device(struct text *t, struct ibv_device *device, int number)
 {
-    struct ibv_context *context = ibv_open_device(device);
-    struct ibv_device_attr attr;
-    if (!context || ibv_query_device(context, &attr) != 0) {
-        t->failed = true;
-        return;
-    }
     const char *name = ibv_get_device_name(device);
     char ib[128], path[256];
     snprintf(path, sizeof path, "class/infiniband_verbs/uverbs%d/ibdev", number);
@@ -104,19 +81,20 @@ static void add_device(struct text *t, struct ibv_device *device, int number)
     snprintf(ib, sizeof ib, "class/infiniband/%s", name);
     snprintf(path, sizeof path, "%s/node_type", ib);
     add(t, path, "%s", device->node_type == IBV_NODE_RNIC ? "4: RNIC" : "1: CA");
-    uint64_t guid = ibv_get_device_guid(device);
     snprintf(path, sizeof path, "%s/node_guid", ib);
-    add_words(t, path, (uint8_t *)&guid, 4);
+    add_guid(t, path, ibv_get_device_guid(device));
     snprintf(path, sizeof path, "%s/sys_image_guid", ib);
-    add_words(t, path, (uint8_t *)&attr.sys_image_guid, 4);
+    add_guid(t, path, ibv_get_device_guid(device));
     snprintf(path, sizeof path, "%s/fw_ver", ib);
-    add(t, path, "%s", attr.fw_ver);
+    add(t, path, "%s", PACKAGE_VERSION);
     snprintf(path, sizeof path, "%s/node_desc", ib);
     add(t, path, "%s", name);
     snprintf(path, sizeof path, "%s/device/modalias", ib);
     add(t, path, "%s", MODALIAS);
-    add_port(t, context, ib);
-    ibv_close_device(context);
+    snprintf(path, sizeof path, "%s/ports/1/pkeys/0", ib);
+    add(t, path, "0xffff");
+    snprintf(path, sizeof path, "%s/ports/1/link_layer", ib);
+    add(t, path, "Ethernet");
 }
 
 static void add_all(struct text *t)
@@ -141,20 +119,34 @@ static int make_parents(int root, const char *path)
     return 0;
 }
 
-static int write_all(const char *folder, const struct text *t)
+static char folder[512];
+
+/* Other programs start, too: whoever sees the file finds all of it. */
+static int write_file(int root, const char *path, const char *contents)
+{
+    char fresh[sizeof folder + 16];
+    snprintf(fresh, sizeof fresh, "%s/.new-XXXXXX", folder);
+    int fd = make_parents(root, path) == 0 ? mkostemp(fresh, O_CLOEXEC) : -1;
+    if (fd < 0)
+        return -1;
+    ssize_t len = (ssize_t)strlen(contents);
+    bool written = write(fd, contents, (size_t)len) == len;
+    close(fd);
+    if (written && renameat(AT_FDCWD, fresh, root, path) == 0)
+        return 0;
+    unlink(fresh);
+    return -1;
+}
+
+/** Those that are not there. */
+static int write_all(const struct text *t)
 {
     int root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = root < 0 ? -1 : 0;
     for (const char *at = t->bytes; !err && at < t->bytes + t->len;) {
         const char *contents = at + strlen(at) + 1;
-        size_t len = strlen(contents);
-        int fd = make_parents(root, at) == 0
-                     ? openat(root, at, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
-                     : -1;
-        if (fd < 0 || write(fd, contents, len) != (ssize_t)len)
-            err = -1;
-        if (fd >= 0)
-            close(fd);
-        at = contents + len + 1;
+        if (faccessat(root, at, R_OK, 0) != 0)
+            err = write_file(root, at, contents);
+        at = contents + strlen(contents) + 1;
     }
     if (root >= 0)
         close(root);
@@ -169,43 +161,115 @@ static uint64_t hash(const struct text *t)
     return h;
 }
 
-/** A folder of our own that nobody else can write to. */
-static int make_base(char *base, size_t size)
+/** Makes it, or finds that it is one of our own that nobody else can write to. EACCES: another's.
+ */
+static int make_own(const char *base)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    if (runtime && *runtime == '/' && access(runtime, W_OK) == 0 && strlen(runtime) < size - 64)
-        snprintf(base, size, "%s/anywarp", runtime);
-    else
-        snprintf(base, size, "/dev/shm/anywarp-%u", (unsigned)geteuid());
-    if (mkdir(base, 0700) != 0 && errno != EEXIST)
-        return -1;
     struct stat st;
-    if (lstat(base, &st) != 0)
+    if ((mkdir(base, 0700) != 0 && errno != EEXIST) || lstat(base, &st) != 0)
         return -1;
     if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022))
         return 0;
-    errno = EPERM;
+    errno = S_ISDIR(st.st_mode) && st.st_uid != geteuid() ? EACCES : EPERM;
     return -1;
+}
+
+static int make_base(char *base, size_t size)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (runtime && *runtime == '/' && access(runtime, W_OK) == 0 && strlen(runtime) < size - 64) {
+        snprintf(base, size, "%s/anywarp", runtime);
+        if (make_own(base) == 0)
+            return 0;
+        if (errno != EACCES)
+            return -1;
+    }
+    snprintf(base, size, "/dev/shm/anywarp-%u", (unsigned)geteuid());
+    return make_own(base);
 }
 
 const char *uverbs_sysfs(void)
 {
-    static char folder[512];
-    char base[256], fresh[400];
+    char base[256] = "";
     struct text t = {0};
     add_all(&t);
-    if (t.failed || make_base(base, sizeof base) != 0) {
-        free(t.bytes);
-        return NULL;
-    }
+    bool there = !t.failed && make_base(base, sizeof base) == 0;
     snprintf(folder, sizeof folder, "%s/sys-%016llx", base, (unsigned long long)hash(&t));
-    bool there = access(folder, F_OK) == 0;
-    if (!there) {
-        snprintf(fresh, sizeof fresh, "%s/new-XXXXXX", base);
-        /* Whoever is first to name it has made what all others would make. */
-        there = mkdtemp(fresh) && write_all(fresh, &t) == 0 &&
-                (rename(fresh, folder) == 0 || access(folder, F_OK) == 0);
-    }
+    there = there && (mkdir(folder, 0700) == 0 || errno == EEXIST) && write_all(&t) == 0;
+    if (!there)
+        fprintf(stderr, "anywarp: the devices cannot be described in %s: %s\n", base,
+                strerror(errno));
     free(t.bytes);
     return there ? folder : NULL;
+}
+
+/* ---- Files that come and go: below a device's ports/1 ---- */
+
+#define DEVICES "/class/infiniband/"
+
+/** @return the entry of the GID table that a path names, and the device's and the file's name; or
+ * -1 */
+static int entry_of(const char *path, char device[64], char file[16])
+{
+    size_t len = strlen(folder);
+    int index, end = 0;
+    if (!len || strncmp(path, folder, len) != 0 ||
+        strncmp(path + len, DEVICES, sizeof DEVICES - 1) != 0)
+        return -1;
+    path += len + sizeof DEVICES - 1;
+    if ((sscanf(path, "%63[^/]/ports/1/%15[^/]/%3d%n", device, file, &index, &end) == 3 &&
+         !strcmp(file, "gids") && !path[end]) ||
+        (sscanf(path, "%63[^/]/ports/1/gid_attrs/%15[^/]/%3d%n", device, file, &index, &end) == 3 &&
+         (!strcmp(file, "types") || !strcmp(file, "ndevs")) && !path[end]))
+        return index;
+    return -1;
+}
+
+bool uverbs_sysfs_changes(const char *path)
+{
+    char device[64], file[16];
+    return entry_of(path, device, file) >= 0;
+}
+
+/** What the entry holds: zeros if it is empty, or gone. @return whether there is such a device */
+static bool find_gid(const char *name, uint32_t index, struct ibv_gid_entry *entry)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = NULL;
+    for (int i = 0; list && list[i] && !context; i++) {
+        if (!strcmp(ibv_get_device_name(list[i]), name))
+            context = ibv_open_device(list[i]);
+    }
+    ibv_free_device_list(list);
+    if (!context)
+        return false;
+    if (ibv_query_gid_ex(context, 1, index, entry, 0) != 0)
+        *entry = (struct ibv_gid_entry){0};
+    ibv_close_device(context);
+    return true;
+}
+
+int uverbs_sysfs_open(const char *path)
+{
+    char device[64], file[16], line[64] = "IB/RoCE v1";
+    struct ibv_gid_entry entry;
+    int index = entry_of(path, device, file);
+    if (index < 0 || !find_gid(device, (uint32_t)index, &entry)) {
+        errno = ENOENT;
+        return -1;
+    }
+    if (!strcmp(file, "gids"))
+        print_words(line, entry.gid.raw, 8);
+    else if (!strcmp(file, "ndevs") && !if_indextoname(entry.ndev_ifindex, line))
+        strcpy(line, "lo");
+    int fd = memfd_create(file, MFD_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    size_t len = strlen(line);
+    line[len++] = '\n';
+    if (write(fd, line, len) == (ssize_t)len && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    close(fd);
+    errno = EIO;
+    return -1;
 }

@@ -61,21 +61,29 @@ static void check_connection(const char *host, const char *port)
 static int doctor(int argc, char **argv)
 {
     static const struct option options[] = {{"connect", required_argument, NULL, 'c'},
+                                            {"system-libraries", no_argument, NULL, 's'},
                                             {0}};
     const char *host = NULL, *port = NULL;
+    bool system = false;
     for (int c; (c = getopt_long(argc, argv, "+c:", options, NULL)) != -1;) {
         if (c == '?')
             return TOOL_USAGE;
+        if (c == 's') {
+            system = true;
+            continue;
+        }
         port = split(optarg);
         host = optarg;
     }
     doctor_installation();
     doctor_machine();
     doctor_tls();
+    if (system)
+        doctor_system();
     if (host)
         check_connection(host, port);
     if (optind < argc)
-        doctor_program(argv[optind]);
+        doctor_program(argv[optind], system);
     static const char *const verdicts[] = {
         [DOCTOR_GOOD] = "Nothing is in the way.",
         [DOCTOR_NOTE] = "Nothing is in the way.",
@@ -88,13 +96,14 @@ static int doctor(int argc, char **argv)
 
 const struct tool tool_doctor = {
     .name = "doctor",
-    .arguments = "[--connect HOST:PORT] [COMMAND [ARGUMENT...]]",
+    .arguments = "[--connect HOST:PORT] [--system-libraries] [COMMAND [ARGUMENT...]]",
     .summary = "find out what keeps anywarp, or a program on it, from working",
     .help =
         "Examines the installation, the environment and the machine, and the program if one is\n"
         "named, without running it. Each finding says what to do about it. The exit status is\n"
         "0 if nothing is in the way, 1 if something is.\n"
         "\n"
-        "  -c, --connect HOST:PORT   also connect to an RDMA listener, as anywarp ping does\n",
+        "  -c, --connect HOST:PORT   also connect to an RDMA listener, as anywarp ping does\n"
+        "  --system-libraries        for anywarp run --system-libraries, and what that needs\n",
     .run = doctor,
 };

@@ -3,6 +3,8 @@
 #ifndef ANYWARP_TOOLS_DOCTOR_H
 #define ANYWARP_TOOLS_DOCTOR_H
 
+#include <stdbool.h>
+
 enum doctor_level {
     DOCTOR_GOOD,
     DOCTOR_NOTE, /* good to know */
@@ -23,8 +25,11 @@ void doctor_machine(void);
 /** Certificates, keys and rules, where they are asked for. */
 void doctor_tls(void);
 
-/** The program that "anywarp run NAME" would run. */
-void doctor_program(const char *name);
+/** What "anywarp run --system-libraries" needs. */
+void doctor_system(void);
+
+/** The program that "anywarp run NAME" would run; @p system: with --system-libraries. */
+void doctor_program(const char *name, bool system);
 
 /** A native program with a dynamic loader: what it loads. */
 struct elf;

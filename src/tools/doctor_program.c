@@ -14,6 +14,9 @@
 #define DEPTH_MAX  4
 #define WORD_BREAK " \t"
 
+/* It would be run with --system-libraries. */
+static bool on_system_libraries;
+
 static void examine(const char *path, int depth);
 
 /** The program that "env ARGUMENTS" would run. */
@@ -76,7 +79,11 @@ static void examine_native(const char *path, const struct elf *e, int depth)
     const char *privilege = program_privilege(path);
     if (privilege)
         doctor_say(DOCTOR_FAIL, "run a copy, which is without: cp makes one",
-                   "%s %s: the loader ignores LD_LIBRARY_PATH for it", path, privilege);
+                   "%s %s: the loader ignores %s for it", path, privilege,
+                   on_system_libraries ? "LD_PRELOAD" : "LD_LIBRARY_PATH");
+    else if (*e->interpreter && on_system_libraries)
+        doctor_say(DOCTOR_GOOD, NULL, "%s is dynamically linked, so it gets anywarp's devices",
+                   path);
     else if (*e->interpreter)
         doctor_dynamic(path, e);
     else if (depth > 0)
@@ -117,8 +124,9 @@ static void examine(const char *path, int depth)
     close(fd);
 }
 
-void doctor_program(const char *name)
+void doctor_program(const char *name, bool system)
 {
+    on_system_libraries = system;
     char *path = program_find(name);
     examine(path, 0);
     free(path);

@@ -65,9 +65,27 @@ fi
 expect 0 'warn LD_PRELOAD=/none/librspreload.so comes before' \
     env LD_PRELOAD=/none/librspreload.so "$ANYWARP" doctor
 
+# What the system's own libraries need.
+if compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null; then
+    expect 0 "ok .*libanywarp-uverbs-preload.so is there ok the system's libibverbs.so.1 is /.*ok its \
+provider for anywarp is .*/libipathverbs-rdmav.* ok the system's librdmacm.so.1 is /" \
+        "$ANYWARP" doctor --system-libraries
+fi
+expect 1 "FAIL libibverbs.so.1 is found in $libraries/libibverbs.so.1, which is anywarp's" \
+    env LD_LIBRARY_PATH="$libraries" "$ANYWARP" doctor --system-libraries
+mkdir "$dir/vendor"
+printf 'int none;\n' >"$dir/vendor.c"
+"$cc" -shared -fPIC -o "$dir/vendor/libibverbs.so.1" "$dir/vendor.c" &&
+    expect 1 "FAIL there is no $dir/vendor/libibverbs/libipathverbs-rdmav\*.so, the provider .*-> install it" \
+        env LD_LIBRARY_PATH="$dir/vendor" "$ANYWARP" doctor --system-libraries
+
 # Programs that work.
 build plain || skip "no C compiler"
 expect 0 "note $dir/plain uses neither libibverbs nor librdmacm" "$ANYWARP" doctor "$dir/plain"
+if compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null; then
+    expect 0 "ok $dir/plain is dynamically linked, so it gets" \
+        "$ANYWARP" doctor --system-libraries "$dir/plain"
+fi
 expect 0 "note $dir/plain uses neither" env PATH="$dir:$PATH" "$ANYWARP" doctor plain -x --help
 build linked -Wl,--no-as-needed "$libraries/librdmacm.so" "$libraries/libibverbs.so"
 expect 0 "ok $dir/linked loads anywarp's librdmacm.so.1 ok $dir/linked loads anywarp's libibverbs" \
@@ -82,6 +100,11 @@ expect 0 "warn $dir/opens_path has the path of an RDMA library" "$ANYWARP" docto
 # Programs that do not.
 build static -static &&
     expect 1 "FAIL $dir/static is statically linked.* -> link it" "$ANYWARP" doctor "$dir/static"
+for how in static static-pie; do
+    build $how -$how &&
+        expect 1 "FAIL $dir/$how is statically linked" \
+            "$ANYWARP" doctor --system-libraries "$dir/$how"
+done
 build loader -Wl,--dynamic-linker=/none/ld.so
 expect 1 "wants the loader /none/ld.so, which is not here" "$ANYWARP" doctor "$dir/loader"
 build musl -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1
@@ -172,8 +195,10 @@ if [ "$(id -u)" = 0 ]; then
         cp "$dir/plain" "$dir/set$bit"
         chown nobody:nogroup "$dir/set$bit"
         chmod $bit+s "$dir/set$bit"
-        expect 1 "FAIL $dir/set$bit is set${bit}id: the loader ignores" \
+        expect 1 "FAIL $dir/set$bit is set${bit}id: the loader ignores LD_LIBRARY_PATH" \
             "$ANYWARP" doctor "$dir/set$bit"
+        expect 1 "FAIL $dir/set$bit is set${bit}id: the loader ignores LD_PRELOAD" \
+            "$ANYWARP" doctor --system-libraries "$dir/set$bit"
     done
     chmod 755 "$dir"
     cp "$dir/plain" "$dir/capable"

@@ -44,4 +44,11 @@ passed=$(grep -ac '\.\.\. ok$' "$dir/all.err")
 echo "$passed passed, $(grep -ac '\.\.\. skipped' "$dir/all.err") skipped"
 [ "$passed" -ge 55 ] || failed "only $passed of rdma-core's tests ran" all
 
+# Those of rdma_cm on the system's own libraries, too.
+if compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null; then
+    start system --system-libraries "$python" "$dir/tests/ours.py" -v -k rdmacm
+    expect_status "rdma-core's tests of rdma_cm on the system's libraries" system 120 0
+    [ "$(grep -ac '\.\.\. ok$' "$dir/system.err")" -ge 5 ] || failed "they did not run" system
+fi
+
 finish

@@ -40,7 +40,8 @@ expect_status devinfo theirs 20 0
 start ours /usr/bin/ibv_devinfo -v
 expect_status devinfo ours 20 0
 differ=$(diff "$dir/ours" "$dir/theirs" | grep '^[<>]' |
-    grep -vE 'completion.timestamp_mask|core.clock|device_cap_flags_ex|cq moderation|max_cq_|^< *$')
+    grep -vE 'completion.timestamp_mask|core.clock|device_cap_flags_ex|cq moderation|max_cq_|^< *$' |
+    grep -vE 'comp_cntr|QP_ATTACH_|effective_speed') # of rdma-core 65
 [ -z "$differ" ] || failed "ibv_devinfo -v differs: $differ" ours theirs
 
 ANYWARP_UVERBS_TRACE=$dir/trace
@@ -58,18 +59,43 @@ pair $system $system ucmatose ucmatose -c 5 -C 10 -p PORT -- \
     ucmatose -c 5 -C 10 -p PORT -s 127.0.0.1
 pair $system $system rdma_xserver rdma_xserver -p PORT -- rdma_xclient -s 127.0.0.1 -p PORT
 
-for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
-    ib_atomic_bw 'ib_send_bw -e'; do
+for program in ib_{send,write,read,atomic}_{lat,bw} 'ib_send_lat -e' 'ib_read_lat -e' \
+    'ib_atomic_lat -e' ib_{send,read,atomic}_bw\ -e; do
     # With events and no more messages than receives, perftest may sleep for a completion that it has
     # taken; over our own libraries, too.
     [[ $program = *-e ]] && messages=1000 || messages=200
     read -ra words <<<"$program -R -F -n $messages -p PORT"
     pair $system $system "$program" "${words[@]}" -- "${words[@]}" 127.0.0.1
 done
+
+# Queue pairs that the programs connect themselves. That of rdma-core 65 wants more than ours have.
+if command -v ibv_rc_pingpong >/dev/null; then
+    pingpong=(ibv_rc_pingpong -g 1 -p PORT)
+    pair $system $system pingpong "${pingpong[@]}" -- "${pingpong[@]}" 127.0.0.1
+    pair $system $system 'pingpong -e' "${pingpong[@]}" -e -- "${pingpong[@]}" -e 127.0.0.1
+    if "$ANYWARP" doctor ibv_rc_pingpong >/dev/null; then
+        pair $system '' pingpong "${pingpong[@]}" -- "${pingpong[@]}" 127.0.0.1
+        pair '' $system pingpong "${pingpong[@]}" -- "${pingpong[@]}" 127.0.0.1
+    fi
+fi
+
+# Commands by ioctl(), as a libibverbs that no longer writes would send them.
+export ANYWARP_UVERBS_IOCTL=on ANYWARP_UVERBS_TRACE=$dir/trace.ioctl
+pair $system $system 'rping by ioctl' "${rping[@]}" -s -- "${rping[@]}" -c
+read -ra words <<<'ib_send_bw -R -F -n 1000 -p PORT -e'
+pair $system $system 'ib_send_bw by ioctl' "${words[@]}" -- "${words[@]}" 127.0.0.1
+unset ANYWARP_UVERBS_IOCTL ANYWARP_UVERBS_TRACE
+grep -qx 'QUERY_DEVICE 2/0 errno 28' "$dir/trace.ioctl" || failed 'no command by ioctl' trace.ioctl
+
 # Their rsockets, and ours with theirs.
 for manner in '-T b -T v' '-T n -T v' '-T v'; do
     read -ra words <<<"rstream $manner -S 4096 -C 50 -p PORT"
     pair $system $system "rstream $manner" "${words[@]}" -- "${words[@]}" -s 127.0.0.1
+    for size in 64 1048576; do
+        read -ra words <<<"rstream $manner -S $size -C 20 -p PORT"
+        pair $system '' "rstream $manner -S $size" "${words[@]}" -- "${words[@]}" -s 127.0.0.1
+        pair '' $system "rstream $manner -S $size" "${words[@]}" -- "${words[@]}" -s 127.0.0.1
+    done
 done
 read -ra words <<<"riostream -T v -S 65536 -C 50 -p PORT"
 pair $system $system riostream "${words[@]}" -- "${words[@]}" -s 127.0.0.1
