@@ -90,11 +90,19 @@ pair srq_server '-c 1' ping '-n 100 @' '^64 bytes' '^a client has left after 100
 pair rs_echo '-c 1' rs_echo '@ hello' '^hello$' ''
 pair read_server "-c 1 $dir/file" read_client '@' '^200000$' '^a client has read all$'
 cmp -s "$dir/file" "$dir/client" || failed 'read_client: the file is another'
-serve rc_ping
-ask rc_ping -n 2000 127.0.0.1
+port=$(free_port)
+start_server server "$port" "$programs/rc_ping" "$port"
+start client "$programs/rc_ping" "$port" 127.0.0.1
 expect_status 'rc_ping with a server' client 30 0 server
 expect_status 'rc_ping' server 20 0 client
-expect_text 'rc_ping' client '^2000 round trips, [0-9.]+ us each$'
+expect_text 'rc_ping' client '^1000 round trips$'
+start client "$programs/uverbs_commands"
+expect_status 'uverbs_commands' client 20 0
+expect_text 'uverbs_commands' client '^work request 4711 is done, status 5$'
+expect_text 'uverbs_commands' client '^nothing is done$'
+start client "$programs/uverbs_commands" none
+expect_status 'uverbs_commands none' client 20 1
+expect_error 'uverbs_commands none' client 'no device: No such device$'
 printf x >"$dir/one"
 pair read_server "-c 1 $dir/one" read_client '@' '^x$' '^a client has read all$'
 
@@ -215,8 +223,10 @@ for name in bulk_write counter endpoint event_loop kv_client kv_server ping read
     wrong_usage $name one two three four five
 done
 wrong_usage rs_echo -x
-wrong_usage rc_ping -x
+wrong_usage uverbs_commands one two
+wrong_usage rc_ping
 wrong_usage rc_ping one two
+wrong_usage rc_ping 1 2 3
 wrong_usage rs_echo -p
 wrong_usage bulk_write -s 7 127.0.0.1
 wrong_usage bulk_write -s 67108864 -d 17 127.0.0.1
