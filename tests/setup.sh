@@ -43,6 +43,7 @@ purpose_of()
     libc6-dev) echo '<stdio.h>' ;;
     libclang-rt-dev) echo '<sanitizer/asan_interface.h>' ;;
     libcmocka-dev) echo '<cmocka.h>' ;;
+    libarchive-tools) echo bsdtar ;;
     libfabric-bin) echo fi_pingpong ;;
     libibverbs-dev) echo '<infiniband/verbs.h>' ;;
     libisal-dev) echo '<isa-l/crc.h>' ;;
@@ -50,9 +51,11 @@ purpose_of()
     libssl-dev) echo '<openssl/evp.h>' ;;
     libtool) echo libtoolize ;;
     man-db) echo man ;;
+    pacman-package-manager) echo pacman ;;
     perftest) echo ib_send_bw ;;
     procps) echo ps ;;
     rdmacm-utils) echo rping ;;
+    rpm) echo rpmbuild ;;
     systemtap-sdt-dev) echo '<sys/sdt.h>' ;;
     ucx-utils) echo ucx_perftest ;;
     xz-utils) echo xz ;;
