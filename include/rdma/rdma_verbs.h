@@ -147,13 +147,14 @@ static inline struct ibv_sge rdma_one_sge_(void *addr, size_t length, struct ibv
     return sge;
 }
 
+/** @param mr  may be NULL with a length of 0 */
 static inline int rdma_post_recv(struct rdma_cm_id *id, void *context, void *addr, size_t length,
                                  struct ibv_mr *mr)
 {
     struct ibv_sge sge = rdma_one_sge_(addr, length, mr);
 
-    assert((uint8_t *)addr >= (uint8_t *)mr->addr);
-    assert((uint8_t *)addr + length <= (uint8_t *)mr->addr + mr->length);
+    assert(!mr || (uint8_t *)addr >= (uint8_t *)mr->addr);
+    assert(!mr || (uint8_t *)addr + length <= (uint8_t *)mr->addr + mr->length);
     return rdma_post_recvv(id, context, &sge, 1);
 }
 

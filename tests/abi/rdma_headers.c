@@ -26,21 +26,23 @@
 #define ADDR(t)                                                                                    \
     FIELD(t, src_addr.sa_family)                                                                   \
     FIELD(t, src_sin.sin_port)                                                                     \
-    FIELD(t, src_sin6.sin6_port) FIELD(t, src_storage.ss_family) FIELD(t, dst_addr.sa_family)      \
-        FIELD(t, dst_sin.sin_port) FIELD(t, dst_sin6.sin6_port) FIELD(t, dst_storage.ss_family)    \
-            FIELD(t, addr.ibaddr.pkey)
+    FIELD(t, src_sin6.sin6_port)                                                                   \
+    FIELD(t, src_storage.ss_family) FIELD(t, dst_addr.sa_family) FIELD(t, dst_sin.sin_port)        \
+        FIELD(t, dst_sin6.sin6_port) FIELD(t, dst_storage.ss_family) FIELD(t, addr.ibaddr.pkey)
 #define ROUTE(t) FIELD(t, addr.src_addr.sa_family) FIELD(t, path_rec) FIELD(t, num_paths)
 #define CM_ID(t)                                                                                   \
     FIELD(t, verbs)                                                                                \
     FIELD(t, channel)                                                                              \
-    FIELD(t, context) FIELD(t, qp) FIELD(t, route.num_paths) FIELD(t, ps) FIELD(t, port_num)       \
-        FIELD(t, event) FIELD(t, send_cq_channel) FIELD(t, send_cq) FIELD(t, recv_cq_channel)      \
-            FIELD(t, recv_cq) FIELD(t, srq) FIELD(t, pd) FIELD(t, qp_type)
+    FIELD(t, context)                                                                              \
+    FIELD(t, qp) FIELD(t, route.num_paths) FIELD(t, ps) FIELD(t, port_num) FIELD(t, event)         \
+        FIELD(t, send_cq_channel) FIELD(t, send_cq) FIELD(t, recv_cq_channel) FIELD(t, recv_cq)    \
+            FIELD(t, srq) FIELD(t, pd) FIELD(t, qp_type)
 #define CONN_PARAM(t)                                                                              \
     FIELD(t, private_data)                                                                         \
     FIELD(t, private_data_len)                                                                     \
-    FIELD(t, responder_resources) FIELD(t, initiator_depth) FIELD(t, flow_control)                 \
-        FIELD(t, retry_count) FIELD(t, rnr_retry_count) FIELD(t, srq) FIELD(t, qp_num)
+    FIELD(t, responder_resources)                                                                  \
+    FIELD(t, initiator_depth) FIELD(t, flow_control) FIELD(t, retry_count)                         \
+        FIELD(t, rnr_retry_count) FIELD(t, srq) FIELD(t, qp_num)
 #define UD_PARAM(t)                                                                                \
     FIELD(t, private_data)                                                                         \
     FIELD(t, private_data_len) FIELD(t, ah_attr.dlid) FIELD(t, qp_num) FIELD(t, qkey)
@@ -51,10 +53,11 @@
 #define ADDRINFO(t)                                                                                \
     FIELD(t, ai_flags)                                                                             \
     FIELD(t, ai_family)                                                                            \
-    FIELD(t, ai_qp_type) FIELD(t, ai_port_space) FIELD(t, ai_src_len) FIELD(t, ai_dst_len)         \
-        FIELD(t, ai_src_addr) FIELD(t, ai_dst_addr) FIELD(t, ai_src_canonname)                     \
-            FIELD(t, ai_dst_canonname) FIELD(t, ai_route_len) FIELD(t, ai_route)                   \
-                FIELD(t, ai_connect_len) FIELD(t, ai_connect) FIELD(t, ai_next)
+    FIELD(t, ai_qp_type)                                                                           \
+    FIELD(t, ai_port_space) FIELD(t, ai_src_len) FIELD(t, ai_dst_len) FIELD(t, ai_src_addr)        \
+        FIELD(t, ai_dst_addr) FIELD(t, ai_src_canonname) FIELD(t, ai_dst_canonname)                \
+            FIELD(t, ai_route_len) FIELD(t, ai_route) FIELD(t, ai_connect_len)                     \
+                FIELD(t, ai_connect) FIELD(t, ai_next)
 #define JOIN_ATTR(t) FIELD(t, comp_mask) FIELD(t, join_flags) FIELD(t, addr)
 
 static void layouts(void)

@@ -98,6 +98,23 @@ static void single_buffers(void **state)
     ends_close(&e);
 }
 
+/** A message of no bytes needs none: neither list nor region. */
+static void receives_without_memory(void **state)
+{
+    struct ends e = {0};
+    (void)state;
+    ends_open(&e);
+    assert_int_equal(rdma_post_recv(e.b, &e.a, NULL, 0, NULL), 0);
+    assert_int_equal(rdma_post_recvv(e.b, &e.b, NULL, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rdma_post_send(e.a, &e, e.buf_a, 0, NULL, IBV_SEND_INLINE), 0);
+        sent(e.a, &e, IBV_WC_SEND);
+    }
+    received(e.b, &e.a, 0);
+    received(e.b, &e.b, 0);
+    ends_close(&e);
+}
+
 static void gather_and_scatter(void **state)
 {
     struct ends e = {.buf_b = "0123456789"};
@@ -184,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_buffers),
+        cmocka_unit_test(receives_without_memory),
         cmocka_unit_test(gather_and_scatter),
         cmocka_unit_test(completions_are_waited_for),
         cmocka_unit_test(errors_of_the_short_forms),

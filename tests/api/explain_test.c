@@ -115,8 +115,8 @@ struct want {
     enum ibv_wc_status status;
 };
 
-#define EITHER ((enum ibv_wc_status) - 1) /* all of it was with TCP when the peer refused, or not  \
-                                           */
+/* All of it was with TCP when the peer refused, or not. */
+#define EITHER ((enum ibv_wc_status) - 1)
 
 static const struct row {
     const char *name;

@@ -11,9 +11,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -531,10 +533,50 @@ static void advice(void **state)
     pair_close(&p, 1);
 }
 
+/** Kilobytes that count against RLIMIT_MEMLOCK, or would at an adapter. */
+static unsigned long pinned_kb(void)
+{
+    unsigned long sum = 0, kb;
+    unsigned fields = 0;
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmLck: %lu", &kb) == 1 || sscanf(line, "VmPin: %lu", &kb) == 1) {
+            sum += kb;
+            fields++;
+        }
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(fields, 2);
+    return sum;
+}
+
+static void nothing_is_pinned(void **state)
+{
+    const size_t len = 16 << 20;
+    struct rlimit limit;
+    struct pair p;
+    (void)state;
+    pair_open(&p, &(struct pair_conf){0});
+    unsigned long before = pinned_kb();
+    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){0, limit.rlim_max}), 0);
+    void *m = pages(len, PROT_READ | PROT_WRITE);
+    struct ibv_mr *mr = ibv_reg_mr(p.b.pd, m, len, LW | RW);
+    assert_non_null(mr);
+    assert_int_equal(access_by(&p, IBV_WR_RDMA_WRITE, mr->rkey, (uintptr_t)m, 64), IBV_WC_SUCCESS);
+    assert_int_equal(pinned_kb(), before);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    munmap(m, len);
+    pair_close(&p, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_can_be_registered),
+        cmocka_unit_test(nothing_is_pinned),
         cmocka_unit_test(what_is_not_offered),
         cmocka_unit_test(offsets),
         cmocka_unit_test(rereg_changes_what_is_asked),

@@ -59,7 +59,7 @@ def paragraphs(lines):
     for line in lines:
         if line in (".EX", ".EE"):
             example = line == ".EX"
-        elif line in (".PP", ".TP") or line.startswith(".SS"):
+        elif line in (".PP", ".TP") or line.startswith((".IP", ".SS")):
             found.append([])
         elif not example:
             found[-1].append(line)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #undef NDEBUG
-#define LOCK_OWNERS 1 /* as with a sanitizer, in every build */
+#define LOCK_OWNERS 1    /* as with a sanitizer, in every build */
 #include "common/lock.c" /* libraries have it with a sanitizer only */
 
 #include "vectors.h"
