@@ -14,7 +14,7 @@ static struct uv_file *files[FDS];
 
 /*
  * Memory of files that are gone is used for files again and for nothing else: who found one in the
- * table may look at its count although it has just been closed.
+ * table may look at its count, and no further, although it has just been closed.
  */
 static struct uv_file *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table's writers, and of unused */
@@ -83,9 +83,9 @@ struct uv_file *uv_file_get(int fd)
     if (fd < 0 || fd >= FDS)
         return NULL;
     struct uv_file *f = __atomic_load_n(&files[fd], __ATOMIC_ACQUIRE);
-    if (!f || f->process != process || !ref_unless_gone(f))
+    if (!f || !ref_unless_gone(f))
         return NULL;
-    if (__atomic_load_n(&files[fd], __ATOMIC_ACQUIRE) == f)
+    if (f->process == process && __atomic_load_n(&files[fd], __ATOMIC_ACQUIRE) == f)
         return f;
     uv_file_put(f);
     return NULL;
