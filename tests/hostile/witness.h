@@ -16,7 +16,10 @@ int witness_teardown(void **state);
 /** A Send, a Write and a Read of the other connection go well, each way. */
 void witness_goes_on(void);
 
-/** Sleeps: the rest of the process must sleep most of this time, too. */
+/**
+ * Sleeps: the rest of the process must sleep most of this time, too. What it was given to do it may
+ * finish before, a sanitizer on a busy machine in some seconds.
+ */
 void witness_sleeps(int ms);
 
 /** Resident memory of the process, in bytes; 0 under ThreadSanitizer, whose own it is mostly. */
