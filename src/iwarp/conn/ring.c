@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "conn/ring.h"
+
+#include <errno.h>
+
+void iwc_ring_init(struct iwc_ring *r, struct iwc_ring_ctl *ctl, uint8_t *data, size_t size)
+{
+    r->ctl = ctl;
+    r->data = data;
+    r->size = size;
+    atomic_init(&r->own, 0);
+    r->other = 0;
+}
+
+/** Only its owner changes it. */
+static uint64_t own(const struct iwc_ring *r)
+{
+    return atomic_load_explicit(&r->own, memory_order_relaxed);
+}
+
+static void add(struct iwc_ring *r, size_t n)
+{
+    atomic_store_explicit(&r->own, own(r) + n, memory_order_relaxed);
+}
+
+static uint8_t *at(const struct iwc_ring *r)
+{
+    return r->data + (own(r) & (r->size - 1));
+}
+
+/* ---- the producer ---- */
+
+ssize_t iwc_ring_room(struct iwc_ring *r, size_t enough)
+{
+    uint64_t used = own(r) - r->other;
+    if (r->size - used < enough) {
+        r->other = atomic_load_explicit(&r->ctl->tail, memory_order_acquire);
+        used = own(r) - r->other;
+        if (used > r->size) {
+            r->other = own(r) - r->size; /* full, whatever is asked next */
+            return -EPROTO;
+        }
+    }
+    return (ssize_t)(r->size - used);
+}
+
+uint8_t *iwc_ring_place(const struct iwc_ring *r)
+{
+    return at(r);
+}
+
+void iwc_ring_publish(struct iwc_ring *r, size_t n)
+{
+    add(r, n);
+    atomic_store_explicit(&r->ctl->head, own(r), memory_order_release);
+}
+
+bool iwc_ring_rouses(struct iwc_ring *r)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    return !atomic_load_explicit(&r->ctl->awake, memory_order_relaxed) &&
+           !atomic_exchange(&r->ctl->awake, 1);
+}
+
+bool iwc_ring_want_room(struct iwc_ring *r)
+{
+    atomic_store(&r->ctl->wants_room, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (iwc_ring_room(r, 1) == 0)
+        return true;
+    atomic_store(&r->ctl->wants_room, 0);
+    return false;
+}
+
+/* ---- the consumer ---- */
+
+ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p)
+{
+    r->other = atomic_load_explicit(&r->ctl->head, memory_order_acquire);
+    uint64_t there = r->other - own(r);
+    if (there > r->size) {
+        r->other = own(r);
+        return -EPROTO;
+    }
+    *p = at(r);
+    return (ssize_t)there;
+}
+
+void iwc_ring_use(struct iwc_ring *r, size_t n)
+{
+    add(r, n);
+    atomic_store_explicit(&r->ctl->tail, own(r), memory_order_release);
+}
+
+bool iwc_ring_relieves(struct iwc_ring *r)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    return atomic_load_explicit(&r->ctl->wants_room, memory_order_relaxed) &&
+           r->other - own(r) <= r->size / 2 && atomic_exchange(&r->ctl->wants_room, 0);
+}
+
+bool iwc_ring_arm(struct iwc_ring *r)
+{
+    atomic_store(&r->ctl->awake, 0);
+    atomic_thread_fence(memory_order_seq_cst);
+    /* What another thread uses just now is there or not: both are right. */
+    if (atomic_load_explicit(&r->ctl->head, memory_order_relaxed) == own(r))
+        return true;
+    atomic_store(&r->ctl->awake, 1);
+    return false;
+}
