@@ -16,7 +16,7 @@ static const char *present(const struct iw_knob *k)
 
 static void print_human(const struct iw_knob *k)
 {
-    const char *value = present(k), *otherwise = iw_knob_otherwise(k);
+    const char *value = present(k), *otherwise = iw_knob_otherwise(k, value);
     if (!value)
         printf("%s: not set\n", k->name);
     else if (iw_knob_legal(k, value))

@@ -72,6 +72,18 @@ static void read_cqs(struct stats *s, int fd)
     }
 }
 
+static void read_listeners(struct stats *s, int fd)
+{
+    uint32_t rows = at_most(s->head.listener_rows, STATS_LISTENERS);
+    s->listeners = allocate(rows, sizeof(*s->listeners));
+    for (uint32_t i = 0; i < rows; i++) {
+        struct stats_listener *l = &s->listeners[s->nlisteners];
+        size_t at = offsetof(struct stats_page, listeners) + i * sizeof(*l);
+        if (read_row(fd, l, sizeof(*l), offsetof(struct stats_listener, waiting), at) && l->id)
+            s->nlisteners++;
+    }
+}
+
 static void add_traffic(struct stats *s, const struct stats_qp *q)
 {
     iwc_flow_add(&s->out, &q->out);
@@ -131,6 +143,7 @@ static bool read_head(struct stats *s, int fd)
 static void drop(struct stats *s)
 {
     free(s->cqs);
+    free(s->listeners);
     free(s->qps);
     free(s->errors);
 }
@@ -146,6 +159,7 @@ bool stats_read(struct stats *s, int dir, const char *name, const struct stats_o
     bool ok = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && read_head(s, fd);
     if (ok) {
         read_cqs(s, fd);
+        read_listeners(s, fd);
         read_qps(s, fd);
         read_errors(s, fd);
     }

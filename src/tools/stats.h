@@ -19,9 +19,10 @@ struct stats {
     enum stats_life life;
     struct stats_head head; /* strings are terminated */
     struct stats_cq *cqs;
+    struct stats_listener *listeners;
     struct stats_qp *qps;       /* state, error and flags are within their bounds */
     struct stats_error *errors; /* oldest first; strings are terminated */
-    size_t ncqs, nqps, nerrors;
+    size_t ncqs, nlisteners, nqps, nerrors;
     struct iwc_flow out, in; /* of all QPs, those that are gone included */
     uint64_t binds;
     bool exited; /* and was kept as it had errors */

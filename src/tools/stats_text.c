@@ -60,17 +60,25 @@ static const char *stats_dial(const struct stats_qp *q)
     return q->sq.dial < STATS_DIAL_COUNT ? names[q->sq.dial] : "?";
 }
 
+static void endpoint(const uint8_t addr[16], uint16_t port, bool six, char text[STATS_ENDPOINT_MAX])
+{
+    char ip[INET6_ADDRSTRLEN] = "?";
+    inet_ntop(six ? AF_INET6 : AF_INET, addr, ip, sizeof(ip));
+    snprintf(text, STATS_ENDPOINT_MAX, six ? "[%s]:%u" : "%s:%u", ip, port);
+}
+
 void stats_endpoint(const struct stats_qp *q, bool peer, char text[STATS_ENDPOINT_MAX])
 {
-    bool six = q->flags & STATS_IPV6;
-    char ip[INET6_ADDRSTRLEN] = "?";
-    if (!(q->flags & STATS_LINKED)) {
+    if (q->flags & STATS_LINKED)
+        endpoint(peer ? q->peer : q->local, peer ? q->peer_port : q->local_port,
+                 q->flags & STATS_IPV6, text);
+    else
         strcpy(text, "-");
-        return;
-    }
-    inet_ntop(six ? AF_INET6 : AF_INET, peer ? q->peer : q->local, ip, sizeof(ip));
-    snprintf(text, STATS_ENDPOINT_MAX, six ? "[%s]:%u" : "%s:%u", ip,
-             peer ? q->peer_port : q->local_port);
+}
+
+static void listens_at(const struct stats_listener *l, char text[STATS_ENDPOINT_MAX])
+{
+    endpoint(l->local, l->local_port, l->flags & STATS_IPV6, text);
 }
 
 static const char *life_name(const struct stats *s)
@@ -168,6 +176,13 @@ static void print_qp(FILE *f, const struct stats_qp *q)
         fprintf(f, "    cause %s\n", iw_err_info(q->error)->text);
 }
 
+static void print_listener(FILE *f, const struct stats_listener *l)
+{
+    char local[STATS_ENDPOINT_MAX];
+    listens_at(l, local);
+    fprintf(f, "  listener %s waiting %" PRIu32 "/%" PRIu32 "\n", local, l->waiting, l->backlog);
+}
+
 static void print_process(FILE *f, const struct stats *s)
 {
     fprintf(f, "process %" PRIu32 " command ", s->owner.pid);
@@ -227,6 +242,8 @@ void stats_print(FILE *f, const struct stats *s)
     for (size_t i = 0; i < s->ncqs; i++)
         fprintf(f, "  cq %" PRIu32 " cqe %" PRIu32 " depth %" PRIu32 " completions %" PRIu32 "\n",
                 s->cqs[i].id, s->cqs[i].cqe, depth(&s->cqs[i]), s->cqs[i].tail);
+    for (size_t i = 0; i < s->nlisteners; i++)
+        print_listener(f, &s->listeners[i]);
     for (size_t i = 0; i < s->nqps; i++)
         print_qp(f, &s->qps[i]);
     print_error_lines(f, s);
@@ -242,12 +259,14 @@ static void print_sum(FILE *f, const char *way, const struct iwc_flow *flow)
 
 void stats_print_line(FILE *f, const struct stats *s)
 {
-    uint64_t connected = 0, held = 0, failed = 0;
+    uint64_t connected = 0, held = 0, failed = 0, waiting = 0;
     for (size_t i = 0; i < s->nqps; i++) {
         connected += s->qps[i].state == IBV_QPS_RTS;
         failed += s->qps[i].error != 0;
         held += s->qps[i].rq.held;
     }
+    for (size_t i = 0; i < s->nlisteners; i++)
+        waiting += s->listeners[i].waiting;
     print_process(f, s);
     if (s->nqps)
         fprintf(f, " qp %zu connected %" PRIu64, s->nqps, connected);
@@ -255,6 +274,10 @@ void stats_print_line(FILE *f, const struct stats *s)
         fprintf(f, " failed %" PRIu64, failed);
     print_sum(f, "in", &s->in);
     print_sum(f, "out", &s->out);
+    if (s->nlisteners)
+        fprintf(f, " listeners %zu", s->nlisteners);
+    if (waiting)
+        fprintf(f, " waiting %" PRIu64, waiting);
     if (held)
         fprintf(f, " held %" PRIu64, held);
     if (s->head.gauge[STATS_errors])
@@ -284,6 +307,14 @@ static void json_counters(FILE *f, const struct iwc_flow *in, const struct iwc_f
 static const char *json_bool(bool b)
 {
     return b ? "true" : "false";
+}
+
+static void json_listener(FILE *f, const struct stats_listener *l)
+{
+    char local[STATS_ENDPOINT_MAX];
+    listens_at(l, local);
+    fprintf(f, "{\"local\": \"%s\", \"waiting\": %" PRIu32 ", \"backlog\": %" PRIu32 "}", local,
+            l->waiting, l->backlog);
 }
 
 static void json_qp(FILE *f, const struct stats_qp *q)
@@ -337,6 +368,11 @@ void stats_print_json(FILE *f, const struct stats *s)
                 "%s{\"id\": %" PRIu32 ", \"cqe\": %" PRIu32 ", \"depth\": %" PRIu32
                 ", \"completions\": %" PRIu32 "}",
                 i ? ", " : "", s->cqs[i].id, s->cqs[i].cqe, depth(&s->cqs[i]), s->cqs[i].tail);
+    fputs("],\n  \"listeners\": [", f);
+    for (size_t i = 0; i < s->nlisteners; i++) {
+        fputs(i ? ", " : "", f);
+        json_listener(f, &s->listeners[i]);
+    }
     fputs("],\n  \"qps\": [", f);
     for (size_t i = 0; i < s->nqps; i++) {
         fputs(i ? ",\n    " : "", f);

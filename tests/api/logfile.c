@@ -87,6 +87,19 @@ bool log_has(const char *pattern)
     return has;
 }
 
+bool stat_has(const char *pattern)
+{
+    char line[LINE_BYTES];
+    bool has = false;
+    snprintf(line, sizeof(line), "%s stat %d 2>/dev/null", getenv("ANYWARP"), (int)getpid());
+    FILE *f = popen(line, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        has |= fnmatch(pattern, line, 0) == 0;
+    pclose(f);
+    return has;
+}
+
 void log_clear(void)
 {
     assert_int_equal(truncate(name, 0), 0);

@@ -18,6 +18,8 @@ int log_teardown(void **state);
 void log_expect(uint32_t qp_num, const char *pattern);
 /** Whether a whole line of the log matches the fnmatch() pattern. */
 bool log_has(const char *pattern);
+/** Likewise of what "anywarp stat" says of this process, by the command in ANYWARP. */
+bool stat_has(const char *pattern);
 /** Empties the log, and forgets events of QPs that are gone. */
 void log_clear(void);
 

@@ -8,7 +8,6 @@
 #include "pair.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -45,20 +44,6 @@ static void stop_clock(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     took_ms = (int)((now.tv_sec - since.tv_sec) * 1000 + (now.tv_nsec - since.tv_nsec) / 1000000);
-}
-
-/** Whether "anywarp stat" has a line of this process that matches. */
-static bool stat_has(const char *pattern)
-{
-    char line[LINE];
-    bool has = false;
-    snprintf(line, sizeof(line), "%s stat %d 2>/dev/null", getenv("ANYWARP"), (int)getpid());
-    FILE *f = popen(line, "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof(line), f))
-        has |= fnmatch(pattern, line, 0) == 0;
-    pclose(f);
-    return has;
 }
 
 static void expect(bool (*has)(const char *pattern), const char *pattern)

@@ -259,12 +259,15 @@ static void unanswered_request(void **state)
     struct rdma_cm_id *a = cm_prepare(s.a, &s.addr);
     assert_int_equal(rdma_connect(a, &param), 0);
     expect_told("anywarp: rdma_listen: 1 connection requests wait for an answer *\n");
+    assert_true(stat_has("  listener 127.0.0.1:* waiting 1/*\n"));
     struct rdma_cm_id *b = cm_request(s.b);
     assert_int_equal(rdma_reject(b, NULL, 0), 0);
+    assert_true(stat_has("  listener 127.0.0.1:* waiting 0/*\n"));
     cm_expect(s.a, RDMA_CM_EVENT_REJECTED);
     rdma_destroy_id(b);
     cm_drop(a);
     cm_close(&s);
+    assert_false(stat_has("  listener *"));
 }
 
 /** Connections, Sends and events that take their course leave no line. */

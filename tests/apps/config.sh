@@ -29,6 +29,8 @@ expect 1 'ANYWARP_NONE: no such variable' ANYWARP_CRC ANYWARP_NONE
 ANYWARP_SPIN_US=7 expect 0 '^ANYWARP_SPIN_US=7$'
 ANYWARP_SPIN_US=x expect 0 '^ANYWARP_SPIN_US=x: not understood, 50 is in force$'
 ANYWARP_TLS=x expect 0 '^ANYWARP_TLS=x: not understood, require is in force$'
+VERBS_LOG_LEVEL=99 expect 0 '^VERBS_LOG_LEVEL=99: not understood, 4 is in force$'
+VERBS_LOG_LEVEL=x expect 0 '^VERBS_LOG_LEVEL=x: not understood, 0 is in force$'
 ANYWARP_SPIN_US='' expect 0 '^ANYWARP_SPIN_US: not set$'
 [ "$("$ANYWARP" config ANYWARP_EXT ANYWARP_CRC | grep -c '^[A-Z]')" = 2 ] ||
     failed "config with two names does not print two variables"

@@ -61,6 +61,7 @@ expect 2 'should be VARIABLE=VALUE' "$ANYWARP" run -e ANYWARP_CRC true
 expect 0 '^anywarp: ANYWARP_CRC=maybe is not understood \(auto, on, off\): ignored$' \
     "$ANYWARP" run --crc maybe ibv_devices
 expect 0 '^anywarp: VERBS_LOG_LEVEL=debug is not understood' "$ANYWARP" run --log debug ibv_devices
+expect 0 '^anywarp: VERBS_LOG_LEVEL=99 is more than 4: 4 is taken$' "$ANYWARP" run --log 99 ibv_devices
 expect 2 'should be VARIABLE=VALUE' "$ANYWARP" run -e =on true
 expect 0 "$libraries/libibverbs.so.1" "$ANYWARP" run ldd "$(type -P rping)"
 expect 0 "$libraries/librdmacm.so.1" "$ANYWARP" run ldd "$(type -P rping)"

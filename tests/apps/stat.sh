@@ -50,6 +50,8 @@ python3 "$dir/check.py" "$dir" "$port" "${pids[server]}" "${pids[client]}" 2>"$d
 for how in rping --full; do
     [ "$("$ANYWARP" stat "$how" | grep -c '^  qp 0x[0-9a-f]* state RTS ')" = 2 ] || failed "stat $how"
 done
+[ "$("$ANYWARP" stat "${pids[server]}" | grep -c "^  listener 127\.0\.0\.1:$port waiting 0/[1-9]")" = 1 ] ||
+    failed "stat: no listener"
 "$ANYWARP" stat "${pids[client]}" >"$dir/full" || failed "stat PID"
 [ "$(grep -c '^process ' "$dir/full")" = 1 ] || failed "stat PID: not one process" full
 ! grep -qE '^ +(objects|in|out) (.* )?0( |$)' "$dir/full" || failed "stat shows what is 0" full

@@ -71,7 +71,11 @@ static void levels(void **state)
         {"2", 2, NULL},
         {"3", 3, NULL},
         {"4", 4, NULL},
-        {"9", 4, NULL},
+        {"", 0, NULL},
+        {"99", 4, "anywarp: VERBS_LOG_LEVEL=99 is more than 4: 4 is taken\n"},
+        {"99999999999999999999", 4,
+         "anywarp: VERBS_LOG_LEVEL=99999999999999999999 is more than 4: 4 is taken\n"},
+        {"-1", 0, "anywarp: VERBS_LOG_LEVEL=-1 is not understood (0 to 4): 0 is taken\n"},
         {"x", 0, "anywarp: VERBS_LOG_LEVEL=x is not understood (0 to 4): 0 is taken\n"},
     };
     (void)state;

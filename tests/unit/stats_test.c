@@ -71,7 +71,8 @@ static void layout(void **state)
     assert_int_equal(sizeof(struct stats_error), 512);
     assert_int_equal(offsetof(struct stats_page, errors), 4096);
     assert_int_equal(offsetof(struct stats_page, cqs), 20480);
-    assert_int_equal(offsetof(struct stats_page, qps), 53248);
+    assert_int_equal(offsetof(struct stats_page, listeners), 53248);
+    assert_int_equal(offsetof(struct stats_page, qps), 57344);
     assert_int_equal(offsetof(struct stats_qp, in), 160);
     assert_int_equal(offsetof(struct stats_head, gauge), 648);
 }
@@ -136,6 +137,31 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(s.nqps + s.ncqs, 0);
     assert_int_equal(s.in.bytes[IWC_KIND_SEND], 1024);
     assert_int_equal(s.head.gauge[STATS_qp], 0);
+    drop(&s);
+}
+
+static void listeners_are_shown(void **state)
+{
+    static struct stats_listener *rows[STATS_LISTENERS + 2];
+    struct sockaddr_in local = {.sin_family = AF_INET};
+    (void)state;
+    for (unsigned i = 0; i < STATS_LISTENERS + 2; i++) {
+        local.sin_port = htons((uint16_t)(i + 1));
+        rows[i] = iw_stats_listener_take((struct sockaddr *)&local, i);
+        iw_stats_set(&rows[i]->waiting, 3);
+    }
+    struct stats s = read_own();
+    assert_int_equal(s.nlisteners, STATS_LISTENERS);
+    for (unsigned i = 0; i < STATS_LISTENERS; i++) {
+        assert_int_equal(s.listeners[i].local_port, i + 1);
+        assert_int_equal(s.listeners[i].backlog, i);
+        assert_int_equal(s.listeners[i].waiting, 3);
+    }
+    drop(&s);
+    for (unsigned i = 0; i < STATS_LISTENERS + 2; i++)
+        iw_stats_listener_release(rows[i]);
+    s = read_own();
+    assert_int_equal(s.nlisteners, 0);
     drop(&s);
 }
 
@@ -335,7 +361,8 @@ static bool readable(const char *path)
         return false;
     assert_true(strlen(s.head.command) < sizeof(s.head.command));
     assert_true(strlen(s.head.devices) < sizeof(s.head.devices));
-    assert_true(s.nqps <= STATS_QPS && s.ncqs <= STATS_CQS && s.nerrors <= STATS_ERRORS);
+    assert_true(s.nqps <= STATS_QPS && s.ncqs <= STATS_CQS && s.nlisteners <= STATS_LISTENERS &&
+                s.nerrors <= STATS_ERRORS);
     for (size_t i = 0; i < s.nerrors; i++)
         assert_true(strlen(s.errors[i].text) < sizeof(s.errors[i].text));
     for (size_t i = 0; i < s.nqps; i++)
@@ -368,6 +395,8 @@ static void hostile_files(void **state)
         page->qps[i].seq = 2;
     for (unsigned i = 0; i < STATS_CQS; i++)
         page->cqs[i].seq = 2;
+    for (unsigned i = 0; i < STATS_LISTENERS; i++)
+        page->listeners[i].seq = 2;
     for (unsigned i = 0; i < STATS_ERRORS; i++)
         page->errors[i].seq = 2;
     put(path, page, sizeof(*page));
@@ -488,6 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layout),
         cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(listeners_are_shown),
         cmocka_unit_test(rows_are_used_again),
         cmocka_unit_test(cqs_beyond_the_table_share_nothing),
         cmocka_unit_test(nothing_counted_is_lost),

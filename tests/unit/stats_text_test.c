@@ -74,6 +74,11 @@ static struct stats_qp connected(void)
     return q;
 }
 
+static struct stats_listener listeners[] = {
+    {.id = 1, .local = {192, 0, 2, 1}, .local_port = 7174, .backlog = 4, .waiting = 3},
+    {.id = 2, .local_port = 80, .flags = STATS_IPV6, .backlog = 1},
+};
+
 static struct stats process(struct stats_qp qps[2], struct stats_cq cqs[2],
                             struct stats_error *error)
 {
@@ -86,9 +91,11 @@ static struct stats process(struct stats_qp qps[2], struct stats_cq cqs[2],
                  .devices = "anywarp0",
                  .gauge = {[STATS_pd] = 1, [STATS_qp] = 2, [STATS_errors] = -1, [STATS_binds] = 9}},
         .cqs = cqs,
+        .listeners = listeners,
         .qps = qps,
         .errors = error,
         .ncqs = 2,
+        .nlisteners = 2,
         .nqps = 2,
         .nerrors = 1,
         .out.messages[IWC_KIND_SEND] = 3,
@@ -120,6 +127,8 @@ static void lines(void **state)
         "  iwRdmaBnd 13 iwRdmaInv 7\n"
         "  cq 1 cqe 255 depth 2 completions 1\n"
         "  cq 2 cqe 16 depth 0 completions 0\n"
+        "  listener 192.0.2.1:7174 waiting 3/4\n"
+        "  listener [::]:80 waiting 0/1\n"
         "  qp 0x000011 state RTS local 192.0.2.1:7174 peer 192.0.2.2:40000 side active mpa 2 "
         "crc on markers off ird 16 ord 8 anywarp no tls C identity \"CN=a?b\" send_cq 1 recv_cq 2 "
         "sq 3/4 rq 2/8 held 1 (64 bytes) iwRdmaBnd 4\n"
@@ -139,7 +148,7 @@ static void a_line_a_process(void **state)
     struct stats s = process(qps, cqs, &error), nothing = {.owner.pid = 7, .head.command = "idle"};
     expect(stats_print_line, &s,
            "process 42 command a \"b\"? state ended qp 2 connected 1 failed 1 "
-           "out 3 messages 0 bytes held 1 errors -1\n");
+           "out 3 messages 0 bytes listeners 2 waiting 3 held 1 errors -1\n");
     expect(stats_print_line, &nothing, "process 7 command idle state alive\n");
     s.exited = true;
     expect(stats_print_errors, &s,
@@ -166,6 +175,8 @@ static void json(void **state)
         ",\n"
         "  \"cqs\": [{\"id\": 1, \"cqe\": 255, \"depth\": 2, \"completions\": 1}, "
         "{\"id\": 2, \"cqe\": 16, \"depth\": 0, \"completions\": 0}],\n"
+        "  \"listeners\": [{\"local\": \"192.0.2.1:7174\", \"waiting\": 3, \"backlog\": 4}, "
+        "{\"local\": \"[::]:80\", \"waiting\": 0, \"backlog\": 1}],\n"
         "  \"qps\": [{\"qpn\": 17, \"state\": \"RTS\", \"local\": \"192.0.2.1:7174\", "
         "\"peer\": \"192.0.2.2:40000\", \"active\": true, \"mpa\": 2, \"crc\": true, "
         "\"markers\": false, \"p2p\": true, \"ird\": 16, \"ord\": 8, \"anywarp\": false, "

@@ -352,6 +352,7 @@ void iw_cm_release(struct iw_cm *cm)
         sys_close(fd);
     }
     iw_cm_orphan(cm);
+    iw_cm_hide(cm);
     if (watched)
         iw_cm_put(cm);
 }

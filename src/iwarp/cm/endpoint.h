@@ -124,6 +124,7 @@ struct iw_cm {
     int backlog;
     unsigned children;                    /* from accept() to close(), or to iw_cm_accept() */
     unsigned undecided;                   /* of them */
+    struct stats_listener *stats;         /* its row, while it listens */
     unsigned decisions, decisions_before; /* of the program: all in all, and a second ago */
     bool unmet_told;                      /* that it makes none */
     bool strangers;                       /* iw_cm_take_strangers() */
@@ -207,6 +208,11 @@ void iw_cm_wait_first(struct iw_cm *cm);
 
 /** Hands a negotiated stream to the reserved QP. @return 0 or -ENOMEM */
 int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len);
+
+/* ---- listen.c ---- */
+
+/** A listener is over: "anywarp stat" does not show it any more. Harmless for others. */
+void iw_cm_hide(struct iw_cm *cm);
 
 /* ---- all.c ---- */
 

@@ -32,6 +32,38 @@
  */
 static struct lock in_order = LOCK(LOCK_IN_ORDER);
 
+/** What the backlog bounds, and "anywarp stat" shows. */
+static void count_undecided_locked(struct iw_cm *listener, int by)
+{
+    assert_held(&listener->lock);
+    listener->undecided += (unsigned)by;
+    if (listener->stats)
+        iw_stats_set(&listener->stats->waiting, listener->undecided);
+}
+
+/** In "anywarp stat"; there may be requests already. */
+static void show(struct iw_cm *cm)
+{
+    struct sockaddr_storage local;
+    iw_cm_addresses(cm, &local, NULL);
+    struct stats_listener *row =
+        iw_stats_listener_take((struct sockaddr *)&local, (uint32_t)cm->backlog);
+    lock_get(&cm->lock);
+    cm->stats = row;
+    count_undecided_locked(cm, 0);
+    lock_put(&cm->lock);
+}
+
+void iw_cm_hide(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    struct stats_listener *row = cm->stats;
+    cm->stats = NULL;
+    lock_put(&cm->lock);
+    if (row)
+        iw_stats_listener_release(row);
+}
+
 int iw_cm_listen(struct iw_cm *cm, int backlog)
 {
     int r = iw_cm_tls_may("rdma_listen");
@@ -49,7 +81,7 @@ int iw_cm_listen(struct iw_cm *cm, int backlog)
     if (r)
         iw_cm_step(cm, IW_CM_EV_UNDO);
     else
-        iw_stats_publish();
+        show(cm);
     return r;
 }
 
@@ -70,8 +102,10 @@ void iw_cm_orphan(struct iw_cm *cm)
         return;
     lock_get(&listener->lock);
     list_del(&cm->child_link);
-    listener->decisions += cm->child == IW_CM_UNDECIDED;
-    listener->undecided -= cm->child == IW_CM_UNDECIDED;
+    if (cm->child == IW_CM_UNDECIDED) {
+        listener->decisions++;
+        count_undecided_locked(listener, -1);
+    }
     listener->children--;
     cm->child = IW_CM_NO_CHILD;
     lock_put(&listener->lock);
@@ -90,7 +124,7 @@ void iw_cm_turn_away(struct iw_cm *cm)
         return;
     lock_get(&listener->lock);
     if (cm->child == IW_CM_UNDECIDED) {
-        listener->undecided--;
+        count_undecided_locked(listener, -1);
         listener->decisions++;
         cm->child = IW_CM_TURNED_AWAY;
         list_add_tail(&listener->endable, &cm->child_link);
@@ -301,8 +335,9 @@ static struct iw_cm *queue_request(struct iw_cm *cm)
     cm->child = queued ? IW_CM_UNDECIDED : IW_CM_TURNED_AWAY;
     if (queued) {
         iw_cm_get(listener);
-        if (listener->undecided++ == 0)
+        if (listener->undecided == 0)
             expect_decision_locked(listener);
+        count_undecided_locked(listener, 1);
         list_del(&cm->child_link);
     }
     lock_put(&listener->lock);

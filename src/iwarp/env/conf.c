@@ -215,6 +215,14 @@ static bool parse_access(struct iw_conf *conf, const char *s)
     return false;
 }
 
+/* The log reads it by itself, before the others, and tells of it. */
+static bool judge_log_level(struct iw_conf *unused, const char *s)
+{
+    int level;
+    (void)unused;
+    return iw_log_level_of(s, &level);
+}
+
 static const struct iw_knob knobs[] = {
     {"ANYWARP_CRC", "choice", "auto, on, off", "auto",
      "CRC32c of each FPDU; auto is off between addresses of this host; a peer that asks always "
@@ -289,7 +297,7 @@ static const struct iw_knob knobs[] = {
     {"ANYWARP_UVERBS_IOCTL", "choice", "on, off", "off",
      "whether a system's libibverbs that can do both sends commands by ioctl()", NULL},
     {"VERBS_LOG_LEVEL", "number", "0 to 4", "0",
-     "2: say why completions fail and connections die; 3, 4: more", NULL},
+     "2: say why completions fail and connections die; 3, 4: more", judge_log_level},
     {"VERBS_LOG_FILE", "path", "a file", NULL, "where the log goes; none: standard error", NULL},
     {"IBV_CONFIG_DIR", "path", "a directory", NULL,
      "there is a device only if a *.driver file in it has a line \"driver anywarp\"", NULL},
@@ -308,7 +316,7 @@ static void read_environment(void)
         const char *value = getenv(k->name);
         if (k->parse && k->initial)
             k->parse(&conf, k->initial);
-        if (k->parse && value && *value && !k->parse(&conf, value))
+        if (k->parse && k->parse != judge_log_level && value && *value && !k->parse(&conf, value))
             iw_log(IW_LOG_ASKED, "%s=%s is not understood (%s): %s", k->name, value, k->values,
                    k->parse == parse_tls      ? "taken as require"
                    : k->parse == parse_access ? "nobody may connect"
@@ -329,10 +337,14 @@ const struct iw_knob *iw_knobs(size_t *n)
     return knobs;
 }
 
-const char *iw_knob_otherwise(const struct iw_knob *knob)
+const char *iw_knob_otherwise(const struct iw_knob *knob, const char *value)
 {
+    int level = 0;
+    if (knob->parse == judge_log_level)
+        iw_log_level_of(value, &level);
     return knob->parse == parse_tls      ? "require"
            : knob->parse == parse_access ? "that nobody may connect"
+           : level                       ? "4"
                                          : knob->initial;
 }
 

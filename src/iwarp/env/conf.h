@@ -61,8 +61,8 @@ const struct iw_conf *iw_conf(void);
 /** The table of all @p n variables that the libraries read. */
 const struct iw_knob *iw_knobs(size_t *n);
 
-/** What is in force instead of a value that would not be understood; NULL: nothing. */
-const char *iw_knob_otherwise(const struct iw_knob *knob);
+/** What is in force instead of a @p value that would not be understood; NULL: nothing. */
+const char *iw_knob_otherwise(const struct iw_knob *knob, const char *value);
 
 /** Whether a value of the environment would be understood; an empty one is as good as none. */
 bool iw_knob_legal(const struct iw_knob *knob, const char *value);

@@ -28,13 +28,21 @@ static void warn(const char *name, const char *value, const char *what)
     sys_write(STDERR_FILENO, line, (size_t)n);
 }
 
+bool iw_log_level_of(const char *value, int *level)
+{
+    const char *s = value ? value : "";
+    bool number = !s[strspn(s, "0123456789")];
+    unsigned long n = number ? strtoul(s, NULL, 10) : 0;
+    *level = n > IW_LOG_DEBUG ? IW_LOG_DEBUG : (int)n;
+    return number && n <= IW_LOG_DEBUG;
+}
+
 static void setup(void)
 {
     const char *s = getenv("VERBS_LOG_LEVEL");
-    bool understood = s && !s[strspn(s, "0123456789")];
-    level_max = understood ? atoi(s) : 0;
-    if (s && !understood)
-        warn("VERBS_LOG_LEVEL=", s, "is not understood (0 to 4): 0 is taken");
+    if (!iw_log_level_of(s, &level_max))
+        warn("VERBS_LOG_LEVEL=", s,
+             level_max ? "is more than 4: 4 is taken" : "is not understood (0 to 4): 0 is taken");
     s = secure_getenv("VERBS_LOG_FILE");
     file = s && *s ? strdup(s) : NULL;
 }

@@ -14,6 +14,12 @@ enum iw_log_level {
     IW_LOG_DEBUG = 4,
 };
 
+/**
+ * What VERBS_LOG_LEVEL=@p value stands for: NULL and an empty one are 0, what is too much is 4.
+ * @return whether it is a level
+ */
+bool iw_log_level_of(const char *value, int *level);
+
 /** Whether lines of this level are written at all: cheap, for callers that must first gather facts.
  */
 bool iw_log_on(enum iw_log_level level);

@@ -18,11 +18,13 @@ struct rows {
 };
 
 static struct lock lock = LOCK(LOCK_STATS);
-static uint16_t free_cqs[STATS_CQS], free_qps[STATS_QPS];
+static uint16_t free_cqs[STATS_CQS], free_listeners[STATS_LISTENERS], free_qps[STATS_QPS];
 static struct rows cqs = {.free = free_cqs, .max = STATS_CQS};
+static struct rows listeners = {.free = free_listeners, .max = STATS_LISTENERS};
 static struct rows qps = {.free = free_qps, .max = STATS_QPS};
 static struct stats_qp qp_not_shown;
-static uint32_t cq_id;
+static struct stats_listener listener_not_shown;
+static uint32_t cq_id, listener_id;
 static atomic_bool settled; /* what memory is the file's will stay so; a child begins anew */
 
 static struct stats_page *page(void)
@@ -160,6 +162,53 @@ void iw_stats_cq_release(struct stats_cq *row)
     lock_put(&lock);
 }
 
+/* ---- listeners ---- */
+
+static void address(const struct sockaddr *from, uint8_t ip[16], uint16_t *port, uint8_t *flags)
+{
+    if (from && from->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+        memcpy(ip, &in->sin_addr, sizeof(in->sin_addr));
+        *port = ntohs(in->sin_port);
+    } else if (from && from->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+        memcpy(ip, &in6->sin6_addr, sizeof(in6->sin6_addr));
+        *port = ntohs(in6->sin6_port);
+        *flags |= STATS_IPV6;
+    }
+}
+
+struct stats_listener *iw_stats_listener_take(const struct sockaddr *local, uint32_t backlog)
+{
+    struct stats_listener *row = &listener_not_shown;
+    uint32_t i;
+    iw_stats_publish();
+    lock_get(&lock);
+    if (take_locked(&listeners, &i)) {
+        row = &page()->listeners[i];
+        begin_locked(&row->seq);
+        uint32_t seq = row->seq;
+        *row = (struct stats_listener){.seq = seq, .id = ++listener_id, .backlog = backlog};
+        address(local, row->local, &row->local_port, &row->flags);
+        end_locked(&row->seq);
+        iw_stats_set(&page()->head.listener_rows, listeners.high);
+    }
+    lock_put(&lock);
+    return row;
+}
+
+void iw_stats_listener_release(struct stats_listener *row)
+{
+    if (row->id == NOT_SHOWN)
+        return;
+    lock_get(&lock);
+    begin_locked(&row->seq);
+    row->id = 0;
+    end_locked(&row->seq);
+    give_locked(&listeners, (uint32_t)(row - page()->listeners));
+    lock_put(&lock);
+}
+
 /* ---- QPs ---- */
 
 struct stats_qp *iw_stats_qp_take(uint32_t qp_num, const struct stats_cq *send_cq,
@@ -203,20 +252,6 @@ void iw_stats_qp_release(struct stats_qp *row)
     end_locked(&row->seq);
     give_locked(&qps, (uint32_t)(row - page()->qps));
     lock_put(&lock);
-}
-
-static void address(const struct sockaddr *from, uint8_t ip[16], uint16_t *port, uint8_t *flags)
-{
-    if (from && from->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-        memcpy(ip, &in->sin_addr, sizeof(in->sin_addr));
-        *port = ntohs(in->sin_port);
-    } else if (from && from->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
-        memcpy(ip, &in6->sin6_addr, sizeof(in6->sin6_addr));
-        *port = ntohs(in6->sin6_port);
-        *flags |= STATS_IPV6;
-    }
 }
 
 void iw_stats_qp_link(struct stats_qp *row, const struct iw_stats_link *l)

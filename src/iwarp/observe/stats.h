@@ -7,7 +7,8 @@
  * memory becomes a file's (stats_page.h, stats_file.h), unless ANYWARP_STATS=off, or there is no
  * place for one: then nobody sees it, and all else is the same. Counting is a store to a row that
  * the object has a pointer to; there is always such a row, though beyond the table a CQ counts in
- * memory of its own, and QPs share a row, which nobody is shown. Rows are used again.
+ * memory of its own, and QPs and listeners share a row each, which nobody is shown. Rows are used
+ * again.
  *
  * exit() removes the file unless a QP failed; that of a process that failed so, or was killed,
  * stays, and can be read. After fork()
@@ -48,6 +49,10 @@ struct stats_qp *iw_stats_qp_take(uint32_t qp_num, const struct stats_cq *send_c
 void iw_stats_qp_release(struct stats_qp *row);
 
 struct sockaddr;
+
+/** @param local  IPv4 or IPv6 */
+struct stats_listener *iw_stats_listener_take(const struct sockaddr *local, uint32_t backlog);
+void iw_stats_listener_release(struct stats_listener *row);
 
 /** What is known of a QP's connection. */
 struct iw_stats_link {

@@ -3,9 +3,10 @@
  * The statistics of a process as they stand in its file; shared with the tool that reads them.
  *
  * Everything is in host byte order and naturally aligned. A row with a seq is rewritten as a whole
- * between two increments of it, so seq is odd meanwhile; state, error, binds, head, tail, the
- * counters and the use of queues change at any time, each by one store. A reader takes a row twice
- * and believes it if both copies have the same even seq and the same constant part (stats_same()).
+ * between two increments of it, so seq is odd meanwhile; state, error, binds, head, tail, waiting,
+ * the counters and the use of queues change at any time, each by one store. A reader takes a row
+ * twice and believes it if both copies have the same even seq and the same constant part
+ * (stats_same()).
  *
  * The file grows with the number of rows in use; what is behind its end is not there.
  */
@@ -19,11 +20,12 @@
 #include <stdint.h>
 
 #define STATS_MAGIC   "anywarp"
-#define STATS_VERSION 5
+#define STATS_VERSION 6
 
-#define STATS_ERRORS 32    /* the newest ones are kept */
-#define STATS_CQS    512   /* rows; what there are more of is not shown */
-#define STATS_QPS    16384 /* " */
+#define STATS_ERRORS    32    /* the newest ones are kept */
+#define STATS_CQS       512   /* rows; what there are more of is not shown */
+#define STATS_LISTENERS 64    /* " */
+#define STATS_QPS       16384 /* " */
 
 /* X(name, what it is; in the order of the output) */
 #define STATS_GAUGES(X)                                                                            \
@@ -61,6 +63,7 @@ struct stats_head {
     int64_t gauge[STATS_GAUGE_COUNT];
     struct iwc_flow out, in; /* of QPs that are gone */
     uint32_t exited;         /* 1: the process called exit(), with errors */
+    uint32_t listener_rows;  /* as cq_rows */
 };
 
 struct stats_error {
@@ -76,6 +79,18 @@ struct stats_cq {
     uint32_t cqe;        /* entries */
     uint32_t head, tail; /* completions polled, completions added; free-running */
     uint32_t spare[11];  /* no line is shared with another CQ */
+};
+
+struct stats_listener {
+    uint32_t seq;
+    uint32_t id; /* a number from 1 on; 0: the row is free */
+    uint8_t local[16];
+    uint16_t local_port;
+    uint8_t flags; /* STATS_IPV6, or 0 */
+    uint8_t unused;
+    uint32_t backlog; /* requests that may wait for the program's answer */
+    uint32_t waiting; /* and do; changes at any time */
+    uint32_t spare[7];
 };
 
 enum stats_flags {
@@ -138,12 +153,14 @@ struct stats_page {
     };
     struct stats_error errors[STATS_ERRORS];
     struct stats_cq cqs[STATS_CQS];
+    struct stats_listener listeners[STATS_LISTENERS];
     struct stats_qp qps[STATS_QPS];
 };
 
 _Static_assert(sizeof(struct stats_head) <= 4096, "the head has a page");
 _Static_assert(sizeof(struct stats_qp) == 640, "whole cache lines");
 _Static_assert(sizeof(struct stats_cq) == 64, "a cache line");
+_Static_assert(sizeof(struct stats_listener) == 64, "a cache line");
 _Static_assert(offsetof(struct stats_qp, out) == 64, "written by others than the rest");
 
 #endif
