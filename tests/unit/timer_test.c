@@ -78,6 +78,32 @@ static void the_last_set_counts(void **state)
     assert_string_equal(fired, "a");
 }
 
+static void the_first_start_counts(void **state)
+{
+    (void)state;
+    iw_timer_start_us(&timers[0], 0, note);
+    iw_timer_start_us(&timers[0], HOUR_MS * 1000ull, note);
+    iw_timers_run();
+    assert_string_equal(fired, "a");
+    iw_timer_start_us(&timers[0], HOUR_MS * 1000ull, note);
+    iw_timer_start_us(&timers[0], 0, note);
+    iw_timers_run();
+    assert_string_equal(fired, "a");
+}
+
+static void unset(void **state)
+{
+    (void)state;
+    iw_timer_set(&timers[0], 0, note);
+    iw_timer_unset(&timers[0]);
+    iw_timer_unset(&timers[1]);
+    iw_timers_run();
+    assert_string_equal(fired, "");
+    iw_timer_start_us(&timers[0], 0, note);
+    iw_timers_run();
+    assert_string_equal(fired, "a");
+}
+
 static void cancelled(void **state)
 {
     (void)state;
@@ -152,6 +178,7 @@ static void cancel_waits(void **state)
     assert_int_equal(pthread_create(&runner, NULL, run, NULL), 0);
     while (!atomic_load(&inside))
         sched_yield();
+    iw_timer_unset(&timers[0]); /* does not */
     assert_int_equal(pthread_create(&canceller, NULL, cancel, &timers[0]), 0);
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     assert_false(atomic_load(&cancelled_it));
@@ -165,8 +192,14 @@ static void cancel_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(by_time),      TEST(not_before_its_time), TEST(the_last_set_counts),
-        TEST(cancelled),    TEST(sets_itself_again),   TEST(frozen),
+        TEST(by_time),
+        TEST(not_before_its_time),
+        TEST(the_last_set_counts),
+        TEST(the_first_start_counts),
+        TEST(unset),
+        TEST(cancelled),
+        TEST(sets_itself_again),
+        TEST(frozen),
         TEST(cancel_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

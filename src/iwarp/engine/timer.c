@@ -67,22 +67,45 @@ static struct list *before_locked(uint64_t due)
     return l;
 }
 
-void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *))
+static void set_locked(struct iw_timer *t, uint64_t due, void (*fire)(struct iw_timer *))
 {
-    uint64_t due = iw_now() + us * 1000u;
-    lock_get(&timers.lock);
+    assert_held(&timers.lock);
     unlink_locked(t);
     t->due = due;
     t->fire = fire;
     t->set = true;
     list_add_tail(before_locked(due), &t->link);
     wake_for_first_locked();
+}
+
+void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *))
+{
+    uint64_t due = iw_now() + us * 1000u;
+    lock_get(&timers.lock);
+    set_locked(t, due, fire);
+    lock_put(&timers.lock);
+}
+
+void iw_timer_start_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *))
+{
+    uint64_t due = iw_now() + us * 1000u;
+    lock_get(&timers.lock);
+    if (!t->set)
+        set_locked(t, due, fire);
     lock_put(&timers.lock);
 }
 
 void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *))
 {
     iw_timer_set_us(t, (uint64_t)ms * 1000u, fire);
+}
+
+void iw_timer_unset(struct iw_timer *t)
+{
+    lock_get(&timers.lock);
+    unlink_locked(t);
+    wake_for_first_locked();
+    lock_put(&timers.lock);
 }
 
 void iw_timer_cancel(struct iw_timer *t)

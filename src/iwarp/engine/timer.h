@@ -22,6 +22,10 @@ struct iw_timer {
 /** Sets or moves the timer; @p ms from now. Without an engine thread nothing fires. */
 void iw_timer_set(struct iw_timer *t, unsigned ms, void (*fire)(struct iw_timer *));
 void iw_timer_set_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *));
+/** As that, but a timer that is set stays as it is. */
+void iw_timer_start_us(struct iw_timer *t, uint64_t us, void (*fire)(struct iw_timer *));
+/** Unsets; a fire() that runs goes on, so that the caller may hold a lock that it takes. */
+void iw_timer_unset(struct iw_timer *t);
 /** Unsets, for good; waits for a fire() that runs, unless the caller is in it. */
 void iw_timer_cancel(struct iw_timer *t);
 

@@ -284,6 +284,7 @@ int iw_dial_on_event(void *owner, const struct iw_cm_event *event)
     if (met) {
         d->tries = 0;
         d->met = true;
+        iw_timer_unset(&d->clock); /* it counts from where a connection is missing */
         limit_silence_locked(d);
         show_locked(d, STATS_DIAL_MET);
     } else {
@@ -297,8 +298,6 @@ int iw_dial_on_event(void *owner, const struct iw_cm_event *event)
             set_again_locked(d);
     }
     lock_put(&d->lock);
-    if (met) /* the clock counts from where a connection is missing */
-        iw_timer_cancel(&d->clock);
     iw_dial_drop(cm);
     if (!met)
         iw_visitor_next(d);
@@ -348,8 +347,8 @@ static void hear(struct iw_qp *qp, unsigned news)
     struct iw_dial *d = qp->dial;
     if (!iw_dial_enter(d))
         return;
-    if ((news & IW_QP_NEWS_STRANDED) && d->patience && !d->clock.set)
-        iw_timer_set_us(&d->clock, d->patience, give_up);
+    if ((news & IW_QP_NEWS_STRANDED) && d->patience)
+        iw_timer_start_us(&d->clock, d->patience, give_up);
     if (news & IW_QP_NEWS_NOT_READY)
         iw_timer_set_us(&d->not_ready, 0, judge_receiver);
     lock_put(&d->lock);
