@@ -260,6 +260,8 @@ int uverbs_sysfs_open(const char *path)
     }
     if (!strcmp(file, "gids"))
         print_words(line, entry.gid.raw, 8);
+    else if (!strcmp(file, "types") && entry.gid_type == IBV_GID_TYPE_ROCE_V2)
+        strcpy(line, "RoCE v2");
     else if (!strcmp(file, "ndevs") && !if_indextoname(entry.ndev_ifindex, line))
         strcpy(line, "lo");
     int fd = memfd_create(file, MFD_CLOEXEC);

@@ -22,14 +22,18 @@ struct device {
 
 static const char *transport_name(enum ibv_transport_type transport)
 {
-    return transport == IBV_TRANSPORT_IWARP ? "iWARP" : "another transport";
+    return transport == IBV_TRANSPORT_IWARP ? "iWARP" : "RoCE v2";
 }
 
-/** Writes the address of a GID; false: it has none. GID 0 is a MAC address and zeros. */
+/**
+ * Writes the address of a GID; false: it has none. With iWARP GID 0 is a MAC address and zeros,
+ * with RoCE GID 1 says the IPv4 address of GID 0 once more.
+ */
 static bool gid_address(const union ibv_gid *gid, char *text)
 {
+    static const uint8_t once_more[12] = {0xfe, 0x80, [10] = 0x5e, 0xfe};
     const struct in6_addr *a = (const void *)gid->raw;
-    if (!gid->global.interface_id)
+    if (!gid->global.interface_id || memcmp(gid->raw, once_more, sizeof(once_more)) == 0)
         return false;
     if (IN6_IS_ADDR_V4MAPPED(a))
         return inet_ntop(AF_INET, gid->raw + 12, text, INET6_ADDRSTRLEN);

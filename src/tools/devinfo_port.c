@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "devinfo.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,20 +39,30 @@ static const struct devinfo_name speeds[] = {
     {32, "25.0 Gbps"}, {64, "50.0 Gbps"}, {128, "100.0 Gbps"}, {0, NULL},
 };
 
+/** As the kernel shows it, or with RoCE v2 as an address. */
+static void print_gid(const struct ibv_gid_entry *e)
+{
+    const uint8_t *raw = e->gid.raw;
+    char name[20], text[INET6_ADDRSTRLEN] = "";
+    snprintf(name, sizeof(name), "GID[%3d]", (int)e->gid_index);
+    if (e->gid_type == IBV_GID_TYPE_ROCE_V2 && inet_ntop(AF_INET6, raw, text, sizeof(text))) {
+        devinfo_field(3, name, "%s, RoCE v2", text);
+        return;
+    }
+    for (size_t j = 0; j < sizeof(e->gid.raw); j += 2)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%02x%02x", j ? ":" : "",
+                 raw[j], raw[j + 1]);
+    devinfo_field(3, name, "%s", text);
+}
+
 /* As rdma-core's program does, without those of which the last half is zero: an adapter's table may
  * have thousands of empty rows. */
 static void gids(struct ibv_context *ctx, uint8_t port, int n)
 {
     for (int i = 0; i < n; i++) {
-        union ibv_gid gid;
-        char name[20], text[40] = "";
-        if (ibv_query_gid(ctx, port, i, &gid) != 0 || !gid.global.interface_id)
-            continue;
-        for (size_t j = 0; j < sizeof(gid.raw); j += 2)
-            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%02x%02x", j ? ":" : "",
-                     gid.raw[j], gid.raw[j + 1]);
-        snprintf(name, sizeof(name), "GID[%3d]", i);
-        devinfo_field(3, name, "%s", text);
+        struct ibv_gid_entry e;
+        if (ibv_query_gid_ex(ctx, port, (uint32_t)i, &e, 0) == 0 && e.gid.global.interface_id)
+            print_gid(&e);
     }
 }
 

@@ -48,6 +48,26 @@ done <<'EOF'
 -q 1
 EOF
 
+# On a RoCE device, by both its GIDs, and with one end on each kind.
+export ANYWARP_DEVICES='anywarp0=iwarp: anyroce0=roce:'
+for options in '-g 0' '-g 1 -e' '-g 0 -n 10000' '-g 0 -s 1048576 -n 200'; do
+    # shellcheck disable=SC2086 # options are words
+    pair ibv_rc_pingpong -d anyroce0 $options
+done
+pair ibv_srq_pingpong -d anyroce0 -g 0
+for operation in send write read atomic; do
+    pair ib_${operation}_bw -F -d anyroce0 -n 1000
+    pair ib_${operation}_lat -F -d anyroce0 -n 100
+done
+pair ib_send_bw -F -d anyroce0 --use-srq -n 1000
+pair ib_write_bw -F -d anyroce0 -q 8 -n 500
+port=$(free_port)
+start_server server "$port" ibv_rc_pingpong -d anyroce0 -g 0 -p "$port"
+start client ibv_rc_pingpong -d anywarp0 -g 1 -p "$port" 127.0.0.1
+expect_status 'RoCE and iWARP' client 60 0 server
+expect_status 'RoCE and iWARP' server 30 0 client
+unset ANYWARP_DEVICES
+
 # With ports that are given: a number without its last byte is the port.
 number_of()
 {

@@ -39,6 +39,11 @@ static const struct {
     {"=lo a=", "anywarp0", IBV_PORT_ACTIVE},
     {"a/b=lo", "anywarp0", IBV_PORT_ACTIVE},
     {"a=interface-name-that-is-far-too-long-to-be-one", "anywarp0", IBV_PORT_ACTIVE},
+    {"a=iwarp: b=roce:", "a b", IBV_PORT_ACTIVE},
+    {"b=roce:lo a=iwarp:lo", "b a", IBV_PORT_ACTIVE},
+    {"b=roce:nosuch9", "b", IBV_PORT_DOWN},
+    {"a=roce", "a", IBV_PORT_DOWN}, /* an interface */
+    {"a=roce:x/y b=infiniband:lo b=roce:/", "b", IBV_PORT_DOWN},
 };
 
 /** Whether the list is what row @p i says. */
@@ -237,7 +242,7 @@ static void test_gids(void **state)
         assert_int_equal(iw_device_gid(dev, 1, i, &e), 0);
         assert_int_equal(e.gid_index, i);
         assert_int_equal(e.port_num, 1);
-        assert_int_equal(e.gid_type, IBV_GID_TYPE_IB);
+        assert_int_equal(e.gid_type, i ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB);
         if (i == 0)
             assert_memory_equal(e.gid.raw + 6, zero, 10);
         else
@@ -251,13 +256,71 @@ static void test_gids(void **state)
     assert_int_equal(iw_device_gid(dev, 2, 0, &e), EINVAL);
 }
 
+/* ---- a RoCE device ---- */
+
+/** Of the loopback interface; in a process of its own. */
+static void roce(void)
+{
+    static const uint8_t mapped[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+    static const uint8_t link_local[16] = {0xfe, 0x80, [10] = 0x5e, 0xfe, 127, 0, 0, 1};
+    struct ibv_device_attr a, iwarp;
+    struct ibv_port_attr p;
+    struct ibv_gid_entry e;
+    int n;
+    setenv("ANYWARP_DEVICES", "w=iwarp:lo r=roce:lo d=roce:", 1);
+    struct ibv_device **list = iw_device_list(&n);
+    assert_int_equal(n, 3);
+    struct iw_device *dev = iw_device(list[1]);
+    assert_int_equal(dev->pub.node_type, IBV_NODE_CA);
+    assert_int_equal(dev->pub.transport_type, IBV_TRANSPORT_IB);
+
+    iw_device_query(dev, &a);
+    iw_device_query(iw_device(list[0]), &iwarp);
+    assert_int_not_equal(a.node_guid, iwarp.node_guid);
+    assert_int_equal(a.sys_image_guid, iwarp.sys_image_guid);
+    assert_int_equal(a.max_ah, IW_MAX_AH);
+    assert_int_equal(iwarp.max_ah, 0);
+    assert_int_equal(iw_device_query_port(dev, 1, &p), 0);
+    assert_int_equal(p.link_layer, IBV_LINK_LAYER_ETHERNET);
+    assert_int_equal(p.flags, IBV_QPF_GRH_REQUIRED);
+    assert_int_equal(p.gid_tbl_len, 2);
+
+    assert_int_equal(iw_device_gid(dev, 1, 0, &e), 0);
+    assert_memory_equal(e.gid.raw, mapped, 16);
+    assert_int_equal(e.gid_type, IBV_GID_TYPE_ROCE_V2);
+    assert_int_not_equal(e.ndev_ifindex, 0);
+    assert_int_equal(iw_device_gid(dev, 1, 1, &e), 0);
+    assert_memory_equal(e.gid.raw, link_local, 16);
+    assert_int_equal(e.gid_type, IBV_GID_TYPE_ROCE_V2);
+    assert_int_equal(e.gid_index, 1);
+    assert_int_equal(iw_device_gid(dev, 1, 2, &e), ENODATA);
+
+    assert_int_equal(iw_device_gid(iw_device(list[2]), 1, 0, &e), 0); /* whichever it is */
+    assert_int_not_equal(e.gid.global.interface_id, 0);
+    iw_device_list_free(list);
+}
+
+static void test_roce(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        roce();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_configured), /* first: before this process has read its own */
-        cmocka_unit_test(test_driver_files), cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_guid),         cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_port),         cmocka_unit_test(test_gids),
+        cmocka_unit_test(test_roce),       cmocka_unit_test(test_driver_files),
+        cmocka_unit_test(test_identity),   cmocka_unit_test(test_guid),
+        cmocka_unit_test(test_attributes), cmocka_unit_test(test_port),
+        cmocka_unit_test(test_gids),
     };
     unsetenv("IBV_CONFIG_DIR");
     unsetenv("ANYWARP_DEVICES");

@@ -50,6 +50,8 @@ static void the_type_of_a_gid(void **state)
     unsigned type = 7;
     assert_int_equal(private_query_gid_type(ctx, 1, 0, &type), 0);
     assert_int_equal(type, 0);
+    assert_int_equal(private_query_gid_type(ctx, 1, 1, &type), 0);
+    assert_int_equal(type, 1); /* RoCE v2 */
     const struct {
         struct ibv_context *ctx;
         uint8_t port;

@@ -119,7 +119,8 @@ static void every_mask_with_a_state(void **state)
             int rule = rule_of(from, to);
             bool cm = is_cm_rule(from, to);
             for (int mask = IBV_QP_STATE; mask < ATTRIBUTES; mask += 2)
-                if (iw_qp_modify_is_ok(from, to, mask) != expected(rule, cm, mask))
+                if (iw_qp_modify_is_ok(true, from, to, mask) != expected(rule, cm, mask) ||
+                    iw_qp_modify_is_ok(false, from, to, mask) != expected(rule, false, mask))
                     fail_msg("%s to %s with mask 0x%x", states[from], states[to], mask);
         }
 }
@@ -134,7 +135,9 @@ static void every_mask_without_a_state(void **state)
             bool any_time = mask == 0 || mask == IBV_QP_PORT || mask == IBV_QP_ACCESS_FLAGS ||
                             mask == (IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
             bool ok = any_time || expected(rule, false, mask | IBV_QP_STATE);
-            if (iw_qp_modify_is_ok(s, s, mask) != ok)
+            bool roce = mask == 0 || expected(rule, false, mask | IBV_QP_STATE);
+            if (iw_qp_modify_is_ok(true, s, s, mask) != ok ||
+                iw_qp_modify_is_ok(false, s, s, mask) != roce)
                 fail_msg("%s with mask 0x%x", states[s], mask);
         }
     }
@@ -163,7 +166,7 @@ static void what_is_not_of_an_rc_qp_is_refused(void **state)
     (void)state;
     for (int from = 0; from < STATES; from++)
         for (int to = 0; to < STATES; to++)
-            assert_false(iw_qp_modify_is_ok(from, to, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
+            assert_false(iw_qp_modify_is_ok(true, from, to, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
 }
 
 int main(void)

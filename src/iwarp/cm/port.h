@@ -184,7 +184,7 @@ IW_CM_EXPORT void iw_cm_at_fork(void (*outer)(enum fork_step));
 IW_CM_EXPORT void iw_cm_resume(struct iw_cm *cm);
 
 /**
- * The contexts that ids share, one for each device; opened at first use, never closed.
+ * The contexts that ids share, one for each iWARP device; opened at first use, never closed.
  * @return NULL-terminated; NULL and errno (ENODEV: no device)
  */
 IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);

@@ -13,6 +13,8 @@
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,13 +69,14 @@ static void make_up_mac(const char *interface, uint8_t mac[6])
 }
 
 /* The names have the shape that programs know: they take their last parts and numbers. */
-static void add(const char *name, const char *interface)
+static void add(const char *name, const char *interface, bool roce)
 {
     struct iw_device *dev = &table.device[table.count];
     struct ibv_device *pub = &dev->pub;
     dev->index = table.count++;
-    pub->node_type = IBV_NODE_RNIC;
-    pub->transport_type = IBV_TRANSPORT_IWARP;
+    dev->roce = roce;
+    pub->node_type = roce ? IBV_NODE_CA : IBV_NODE_RNIC;
+    pub->transport_type = roce ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP;
     snprintf(pub->name, sizeof(pub->name), "%s", name);
     snprintf(pub->dev_name, sizeof(pub->dev_name), "uverbs%d", dev->index);
     snprintf(pub->dev_path, sizeof(pub->dev_path), "/sys/class/infiniband_verbs/uverbs%d",
@@ -101,6 +104,31 @@ static bool name_taken(const char *name)
     return false;
 }
 
+/** Steps over "roce:" or "iwarp:" in front of an interface, which may be empty then. */
+static bool take_kind(const char **interface, bool *roce)
+{
+    static const char *const kinds[] = {"iwarp:", "roce:"};
+    for (int i = 0; i < 2; i++)
+        if (strncmp(*interface, kinds[i], strlen(kinds[i])) == 0) {
+            *interface += strlen(kinds[i]);
+            *roce = i;
+            return true;
+        }
+    return false;
+}
+
+/** @param interface  "eth0", "roce:eth0" or "roce:", or NULL */
+static bool add_entry(const char *name, const char *interface)
+{
+    bool roce = false, kind = interface && take_kind(&interface, &roce);
+    if (!interface || !name_ok(name, sizeof(table.device->pub.name)) || name_taken(name) ||
+        !(name_ok(interface, sizeof(table.device->interface)) || (kind && !*interface)) ||
+        table.count == MAX_DEVICES)
+        return false;
+    add(name, interface, roce);
+    return true;
+}
+
 /** "name=interface ...": entries that make no sense are reported and left out. */
 static void add_configured(const char *list)
 {
@@ -110,12 +138,8 @@ static void add_configured(const char *list)
         char *interface = strchr(name, '=');
         if (interface)
             *interface++ = '\0';
-        if (!interface || !name_ok(name, sizeof(table.device->pub.name)) ||
-            !name_ok(interface, sizeof(table.device->interface)) || name_taken(name) ||
-            table.count == MAX_DEVICES)
+        if (!add_entry(name, interface))
             iw_log(IW_LOG_ASKED, "ANYWARP_DEVICES: entry %s ignored", name);
-        else
-            add(name, interface);
     }
 }
 
@@ -123,7 +147,7 @@ static void build(void)
 {
     add_configured(iw_conf()->devices);
     if (table.count == 0)
-        add("anywarp0", "");
+        add("anywarp0", "", false);
 }
 
 struct ibv_device **iw_device_list(int *num)
@@ -146,13 +170,17 @@ void iw_device_list_free(struct ibv_device **list)
 
 /* ---- attributes ---- */
 
-__be64 iw_device_guid(const struct iw_device *dev)
+static __be64 guid_of(const uint8_t *m, uint8_t middle)
 {
-    const uint8_t *m = dev->mac;
-    uint8_t eui[8] = {m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]};
+    uint8_t eui[8] = {m[0] ^ 2, m[1], m[2], 0xff, middle, m[3], m[4], m[5]};
     __be64 guid;
     memcpy(&guid, eui, sizeof(guid));
     return guid;
+}
+
+__be64 iw_device_guid(const struct iw_device *dev)
+{
+    return guid_of(dev->mac, dev->roce ? 0xfd : 0xfe);
 }
 
 void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
@@ -160,7 +188,7 @@ void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
     *attr = (struct ibv_device_attr){
         .fw_ver = PACKAGE_VERSION,
         .node_guid = iw_device_guid(dev),
-        .sys_image_guid = iw_device_guid(dev),
+        .sys_image_guid = guid_of(dev->mac, 0xfe),
         .device_cap_flags = CAPS,
         .max_mr_size = UINT64_MAX,
         .page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE),
@@ -184,6 +212,10 @@ void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
         .max_pkeys = 1,
         .phys_port_cnt = 1,
     };
+    if (dev->roce) {
+        attr->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN;
+        attr->max_ah = IW_MAX_AH;
+    }
     iw_like_attr(attr);
 }
 
@@ -218,18 +250,30 @@ static const struct speed *speed_class(unsigned mbps)
     return s;
 }
 
+/** The one that the port's attributes are of; empty: all. */
+static const char *interface_of(const struct iw_device *dev, char name[IF_NAMESIZE])
+{
+    struct ibv_gid_entry e;
+    if (!dev->roce || dev->interface[0])
+        return dev->interface;
+    return iw_netif_address("", &e) && if_indextoname(e.ndev_ifindex, name) ? name : "";
+}
+
 enum ibv_port_state iw_device_port_state(const struct iw_device *dev)
 {
-    return iw_netif_is_up(dev->interface) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    char name[IF_NAMESIZE];
+    return iw_netif_is_up(interface_of(dev, name)) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 }
 
 int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_port_attr *attr)
 {
     if (port != 1)
         return EINVAL;
+    char name[IF_NAMESIZE];
+    const char *interface = interface_of(dev, name);
     enum ibv_port_state state = iw_device_port_state(dev);
-    const struct speed *speed = speed_class(iw_netif_mbps(dev->interface));
-    enum ibv_mtu mtu = mtu_class(iw_netif_mtu(dev->interface));
+    const struct speed *speed = speed_class(iw_netif_mbps(interface));
+    enum ibv_mtu mtu = mtu_class(iw_netif_mtu(interface));
     *attr = (struct ibv_port_attr){
         .state = state,
         .max_mtu = IBV_MTU_4096,
@@ -242,42 +286,76 @@ int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_p
         .active_speed = speed->speed,
         .phys_state = state == IBV_PORT_ACTIVE ? LINK_UP : LINK_DISABLED,
         .link_layer = IBV_LINK_LAYER_ETHERNET,
+        .flags = dev->roce ? IBV_QPF_GRH_REQUIRED : 0,
     };
     return 0;
 }
 
 uint64_t iw_device_port_speed(const struct iw_device *dev)
 {
-    unsigned mbps = iw_netif_mbps(dev->interface);
+    char name[IF_NAMESIZE];
+    unsigned mbps = iw_netif_mbps(interface_of(dev, name));
     return mbps ? (mbps + 99) / 100 : UNKNOWN_SPEED;
 }
 
 /* ---- GIDs ---- */
 
+union ibv_gid iw_device_mac_gid(const struct iw_device *dev)
+{
+    union ibv_gid gid = {0};
+    memcpy(gid.raw, dev->mac, sizeof(dev->mac));
+    return gid;
+}
+
+/** @param gids  [out] the first @p max of them. @return how many there are */
+static unsigned gids_of_iwarp(const struct iw_device *dev, struct ibv_gid_entry *gids, unsigned max)
+{
+    if (max > 0)
+        gids[0] =
+            (struct ibv_gid_entry){.gid = iw_device_mac_gid(dev), .ndev_ifindex = dev->mac_ifindex};
+    return 1 + (max > 1 ? iw_netif_gids(dev->interface, gids + 1, max - 1)
+                        : iw_netif_gids(dev->interface, NULL, 0));
+}
+
+static unsigned gids_of_roce(const struct iw_device *dev, struct ibv_gid_entry *gids, unsigned max)
+{
+    struct ibv_gid_entry e;
+    unsigned n = 0;
+    if (!iw_netif_address(dev->interface, &e))
+        return 0;
+    if (n++ < max)
+        gids[0] = e;
+    if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)e.gid.raw) && n++ < max) {
+        static const uint8_t link_local[12] = {0xfe, 0x80, [10] = 0x5e, 0xfe};
+        gids[1] = e;
+        memcpy(gids[1].gid.raw, link_local, sizeof(link_local));
+    }
+    return n;
+}
+
+static unsigned find_gids(const struct iw_device *dev, struct ibv_gid_entry *gids, unsigned max)
+{
+    unsigned n = dev->roce ? gids_of_roce(dev, gids, max) : gids_of_iwarp(dev, gids, max);
+    return n < MAX_GIDS ? n : MAX_GIDS;
+}
+
 unsigned iw_device_gids(const struct iw_device *dev)
 {
-    unsigned addresses = iw_netif_gids(dev->interface, NULL, 0);
-    return addresses < MAX_GIDS ? addresses + 1 : MAX_GIDS;
+    return find_gids(dev, NULL, 0);
 }
 
 int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,
                   struct ibv_gid_entry *entry)
 {
-    struct ibv_gid_entry address[MAX_GIDS - 1];
+    struct ibv_gid_entry gids[MAX_GIDS];
     if (port != 1)
         return EINVAL;
-    if (index == 0) {
-        *entry = (struct ibv_gid_entry){.ndev_ifindex = dev->mac_ifindex};
-        memcpy(entry->gid.raw, dev->mac, sizeof(dev->mac));
-    } else {
-        unsigned n = iw_netif_gids(dev->interface, address, MAX_GIDS - 1);
-        if (index >= MAX_GIDS || index > n)
-            return ENODATA;
-        *entry = address[index - 1];
-    }
+    if (index >= find_gids(dev, gids, MAX_GIDS))
+        return ENODATA;
+    *entry = gids[index];
     entry->gid_index = index;
     entry->port_num = port;
-    entry->gid_type = IBV_GID_TYPE_IB;
+    entry->gid_type = dev->roce || index ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
     return 0;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The devices: the list is built once from the interfaces of the host. */
+/*
+ * The devices: the list is built once. A device has iWARP or RoCE manners; both are the same
+ * software, and all of them reach each other.
+ */
 #ifndef ANYWARP_DEVICE_DEVICE_H
 #define ANYWARP_DEVICE_DEVICE_H
 
@@ -18,8 +21,9 @@ struct iw_device {
     struct ibv_device pub;
     char provider_words[128]; /* stays zero */
     int index;
-    char interface[32];   /* empty: all interfaces of the host */
-    uint8_t mac[6];       /* GUID and GID 0 */
+    bool roce;            /* else iWARP */
+    char interface[32];   /* empty: all of the host; RoCE: that of the default route */
+    uint8_t mac[6];       /* GUID, and GID 0 with iWARP */
     unsigned mac_ifindex; /* of the interface that has it, 0 if it is made up */
 };
 
@@ -28,7 +32,10 @@ static inline struct iw_device *iw_device(struct ibv_device *d)
     return container_of(d, struct iw_device, pub);
 }
 
-/** Node GUID, network order: EUI-64 of the first non-loopback MAC, or of a made-up one. */
+/**
+ * Node GUID, network order: EUI-64 of the first non-loopback MAC, or of a made-up one. librdmacm
+ * finds devices by it, so one of the other kind has another; the system image's is the same.
+ */
 __be64 iw_device_guid(const struct iw_device *dev);
 
 void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr);
@@ -42,9 +49,13 @@ int iw_device_query_port(const struct iw_device *dev, uint8_t port, struct ibv_p
 /** Of its interface or the fastest of all, in 100 Mb/s; never 0. */
 uint64_t iw_device_port_speed(const struct iw_device *dev);
 
+/** What GID 0 is with iWARP, which is no address: the MAC in six bytes and zeros. */
+union ibv_gid iw_device_mac_gid(const struct iw_device *dev);
+
 /**
- * GID @p index: 0 is the MAC in six bytes and zeros, further ones are the addresses of the device's
- * interfaces, IPv4 as IPv4-mapped IPv6.
+ * GID @p index. iWARP: 0 is iw_device_mac_gid(), further ones are the addresses of the device's
+ * interfaces, IPv4 as IPv4-mapped IPv6. RoCE: 0 is the address of its interface, 1 the same in the
+ * form fe80::5efe:a.b.c.d, if that is IPv4. All addresses are of type RoCE v2.
  * @return 0, EINVAL (bad port), or ENODATA (no such entry)
  */
 int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,

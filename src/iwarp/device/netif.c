@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -106,6 +107,76 @@ unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsign
         }
     freeifaddrs(list);
     return n;
+}
+
+/** Whether a line of the kernel's table of IPv4 routes is a default route; by which interface. */
+static bool is_default4(const char *line, char name[IF_NAMESIZE])
+{
+    int end = 0;
+    sscanf(line, "%15s 00000000 %*x %*x %*d %*d %*d 00000000%n", name, &end);
+    return end > 0;
+}
+
+static bool is_default6(const char *line, char name[IF_NAMESIZE])
+{
+    int end = 0;
+    sscanf(line, "00000000000000000000000000000000 00 %*x %*x %*x %*x %*x %*x %*x %15s%n", name,
+           &end);
+    return end > 0 && strcmp(name, "lo") != 0; /* that one has no way for what has none */
+}
+
+static bool find_route(const char *table, bool (*fits)(const char *line, char *name), char *name)
+{
+    char line[256];
+    bool found = false;
+    FILE *f = fopen(table, "re");
+    while (f && !found && fgets(line, sizeof(line), f))
+        found = fits(line, name);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/** The interface of the default route; empty: there is none, or the kernel does not tell. */
+static void find_default(char name[IF_NAMESIZE])
+{
+    int saved = errno;
+    if (!find_route("/proc/self/net/route", is_default4, name) &&
+        !find_route("/proc/self/net/ipv6_route", is_default6, name))
+        *name = '\0';
+    errno = saved;
+}
+
+/** The lower, the rather it stands for others. */
+static unsigned rank_of(const struct ifaddrs *i, const union ibv_gid *gid, const char *main)
+{
+    const struct in6_addr *six = (const struct in6_addr *)gid->raw;
+    unsigned kind = IN6_IS_ADDR_V4MAPPED(six) ? 0 : IN6_IS_ADDR_LINKLOCAL(six) ? 2 : 1;
+    unsigned place = *main && wanted(i, main)      ? 0
+                     : i->ifa_flags & IFF_LOOPBACK ? 2
+                     : i->ifa_flags & IFF_UP       ? 1
+                                                   : 3;
+    return 3 * place + kind;
+}
+
+bool iw_netif_address(const char *interface, struct ibv_gid_entry *gid)
+{
+    char main[IF_NAMESIZE] = "";
+    struct ifaddrs *list = interfaces();
+    const struct ifaddrs *best = NULL;
+    union ibv_gid address;
+    unsigned rank = 0;
+    if (!*interface)
+        find_default(main);
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        if (wanted(i, interface) && address_of(i, &address) &&
+            (!best || rank_of(i, &address, main) < rank)) {
+            rank = rank_of(i, &address, main);
+            best = i;
+        }
+    bool found = best && gid_of(best, gid);
+    freeifaddrs(list);
+    return found;
 }
 
 /** Where the address of @p i is: its interface is in the list as well. */

@@ -23,6 +23,15 @@ bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex);
  */
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max);
 
+/**
+ * The one address that stands for the interface: IPv4 rather than IPv6, global rather than
+ * link-local. With an empty name, of the interface that the default route leaves by, else of one
+ * that is up, else of loopback.
+ * @param gid  [out] gid and ndev_ifindex are set, the rest is 0
+ * @return false if there is none
+ */
+bool iw_netif_address(const char *interface, struct ibv_gid_entry *gid);
+
 /** A local address of the host, and where it is. */
 struct iw_cm_local {
     union ibv_gid gid; /* IPv4 as IPv4-mapped IPv6 */

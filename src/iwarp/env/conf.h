@@ -32,7 +32,7 @@ struct iw_conf {
     char pcap[256];      /* ANYWARP_PCAP: capture file; empty: none */
     unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
     bool faults;         /* ANYWARP_FAULTS: survive those of registered memory, on by default */
-    char devices[256];   /* ANYWARP_DEVICES: "name=interface ..."; empty: one device for all */
+    char devices[256];   /* ANYWARP_DEVICES: "name=[kind:]interface ..."; empty: one device */
     enum iw_tls tls;     /* ANYWARP_TLS: off */
     char tls_cert[256];  /* ANYWARP_TLS_CERT, _KEY, _CA, _PSK: files; empty: none */
     char tls_key[256];

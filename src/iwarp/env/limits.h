@@ -14,6 +14,7 @@
 #define IW_MAX_MW      1048576
 #define IW_MAX_PD      65536
 #define IW_MAX_SRQ     65536
+#define IW_MAX_AH      65536
 #define IW_MAX_COUNTER 65536
 #define IW_MAX_SRQ_WR  32768
 #define IW_MAX_DEPTH   128 /* IRD and ORD of one QP */

@@ -22,16 +22,16 @@
 #define IW_REFUSALS(X)                                                                             \
     /* any call */                                                                                 \
     X(ARGUMENT, EINVAL, "an argument is NULL")                                                     \
-    X(OFFERED, EOPNOTSUPP, "an iWARP device does not offer it")                                    \
-    X(ATTRIBUTE, EOPNOTSUPP, "an iWARP device does not offer all of %s")                           \
-    X(ABSENT, ENOSYS, "an iWARP device has neither XRC nor multicast")                             \
+    X(OFFERED, EOPNOTSUPP, "the device does not offer it")                                         \
+    X(ATTRIBUTE, EOPNOTSUPP, "the device does not offer all of %s")                                \
+    X(ABSENT, ENOSYS, "the device has neither XRC nor multicast")                                  \
     X(VALUE, EINVAL, "not possible: %s")                                                           \
     X(IN_USE, EBUSY, "%u %s use it")                                                               \
     /* posting */                                                                                  \
     X(NO_SGES, EINVAL, "%d SGEs, and sg_list is NULL")                                             \
     /* posting to a send queue */                                                                  \
     X(SEND_STATE, EINVAL, "the QP is in %s: it sends in RTS only, when it is connected")           \
-    X(OPCODE, EINVAL, "an iWARP device does not offer opcode %d")                                  \
+    X(OPCODE, EINVAL, "the device does not offer opcode %d")                                       \
     X(EXTENSION, EOPNOTSUPP,                                                                       \
       "Send with Immediate is no part of iWARP: the peer is not anywarp, or not known yet")        \
     X(FLAGS, EINVAL, "send_flags %#x are not known")                                               \
@@ -52,7 +52,7 @@
     /* memory */                                                                                   \
     X(ACCESS_FLAGS, EINVAL, "access %#x has flags that are not known")                             \
     X(ACCESS_LOCAL, EINVAL, "REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE, too")                \
-    X(ON_DEMAND, EOPNOTSUPP, "an iWARP device does not offer IBV_ACCESS_ON_DEMAND")                \
+    X(ON_DEMAND, EOPNOTSUPP, "the device does not offer IBV_ACCESS_ON_DEMAND")                     \
     X(EMPTY, EINVAL, "the region has no bytes")                                                    \
     X(WRAPS, EINVAL, "address %#llx and length %zu go past 2^64")                                  \
     X(UNMAPPED, EFAULT, "%zu bytes at %#llx: not all of it is mapped, or %s")                      \
@@ -79,10 +79,10 @@
     X(SRQ_MODIFY, EOPNOTSUPP, "of an SRQ only the limit can be changed")                           \
     X(SRQ_LIMIT, EINVAL, "a limit of %u, the SRQ has %u")                                          \
     X(COUNTED, EBUSY, "the QP counts such work with another counter already")                      \
-    X(QP_TYPE, EOPNOTSUPP, "type %d: an iWARP device has reliable connections only (IBV_QPT_RC)")  \
+    X(QP_TYPE, EOPNOTSUPP, "type %d: the device has reliable connections only (IBV_QPT_RC)")       \
     X(QP_SIZE, EINVAL, "%s is %u, at most %u is possible")                                         \
     X(QP_CQ, EINVAL, "a %s queue with entries, and no completion queue for it")                    \
-    X(QP_OPS, EOPNOTSUPP, "comp_mask %#x or send_ops_flags ask for what an iWARP device has not")  \
+    X(QP_OPS, EOPNOTSUPP, "comp_mask %#x or send_ops_flags ask for what the device has not")       \
     X(QP_PD, EINVAL, "there is no protection domain")                                              \
     X(ATTR_MASK, EOPNOTSUPP, "attr_mask %#x: not all of it is known")                              \
     X(ATTR_VALUE, EINVAL, "an attribute of mask %#x has a value that is not possible")             \

@@ -4,6 +4,7 @@
  * RTR, comes to one by number (ack.c) only: the CM's streams belong to QPs in RTS.
  */
 #include "common/usdt.h"
+#include "device/device.h"
 #include "env/conf.h"
 #include "env/refuse.h"
 #include "qp/end.h"
@@ -166,6 +167,11 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, int mask, bool no
     }
 }
 
+static bool is_roce(const struct iw_qp *qp)
+{
+    return iw_device(qp->pub.context->device)->roce;
+}
+
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     struct iw_wakes w;
@@ -175,12 +181,12 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
     iw_qp_enter(qp, &w);
     bool ok = values_ok(qp, attr, mask);
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->tx.state;
-    bool past =
-        ok && qp->was_linked && (mask & IBV_QP_STATE) && iw_qp_step_is_past(qp->tx.state, to, mask);
+    bool past = ok && !is_roce(qp) && qp->was_linked && (mask & IBV_QP_STATE) &&
+                iw_qp_step_is_past(qp->tx.state, to, mask);
     int r = 0;
     if (!ok)
         r = iw_refuse(MODIFY, ATTR_VALUE, (unsigned)mask);
-    else if (!past && !iw_qp_modify_is_ok(qp->tx.state, to, mask))
+    else if (!past && !iw_qp_modify_is_ok(!is_roce(qp), qp->tx.state, to, mask))
         r = iw_refuse(MODIFY, TRANSITION, iw_qp_state_name(qp->tx.state), iw_qp_state_name(to),
                       (unsigned)mask);
     if (!r && !past && (mask & IBV_QP_STATE))

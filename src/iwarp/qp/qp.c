@@ -207,7 +207,7 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
-    q->state = qp->tx.state = IBV_QPS_INIT;
+    q->state = qp->tx.state = iw_device(q->context->device)->roce ? IBV_QPS_RESET : IBV_QPS_INIT;
     q->qp_type = IBV_QPT_RC;
 }
 
@@ -301,7 +301,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
     use(qp, pd);
     qp->stats = iw_stats_qp_take(qp->pub.qp_num, qp->send_cq ? qp->send_cq->stats : NULL,
                                  qp->recv_cq ? qp->recv_cq->stats : NULL);
-    iw_stats_set(&qp->stats->state, IBV_QPS_INIT);
+    iw_stats_set(&qp->stats->state, (uint8_t)qp->tx.state);
     if (number) /* the program's own: as rdma-core shows it until it is moved or queried */
         qp->pub.state = IBV_QPS_RESET;
     iw_stats_set(&qp->stats->sq.size, qp->cap.max_send_wr);

@@ -395,8 +395,8 @@ static inline struct iw_qp *iw_qp(struct ibv_qp *q)
 /* ---- for layer verbs ---- */
 
 /**
- * Creates a QP in state INIT, as other devices of node type RNIC do, and writes the true caps back
- * to @p attr.
+ * Creates a QP in state RESET, on an iWARP device in INIT, as others of node type RNIC do, and
+ * writes the true caps back to @p attr.
  * @param number  that nobody else has; 0: one that no port goes with
  * @return NULL and errno: EOPNOTSUPP (not RC), EINVAL (caps over the limits, missing CQ), ENOMEM,
  * EIO

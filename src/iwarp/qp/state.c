@@ -68,15 +68,15 @@ static bool fits(const struct transition *t, int rest)
     return (rest & t->required) == t->required && !(rest & ~(t->required | t->optional));
 }
 
-bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+bool iw_qp_modify_is_ok(bool cm, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
     const struct transition *t = &table[from][to];
     int rest = mask & ~IBV_QP_STATE;
-    if (!(mask & IBV_QP_STATE) && !(rest & ~CM_MASK))
+    if (!(mask & IBV_QP_STATE) && !(rest & ~(cm ? CM_MASK : 0)))
         return true;
     if (!t->legal)
         return false;
-    if (t->cm && rest == CM_MASK)
+    if (cm && t->cm && rest == CM_MASK)
         return true;
     return fits(t, rest);
 }

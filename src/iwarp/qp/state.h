@@ -12,8 +12,9 @@
  * programs agree on, and beside them those of the CM on iWARP, whose connections bring their own
  * addresses and numbers: port and access flags alone, with the state for INIT and RTR, without it
  * at any time.
+ * @param cm  whether the CM's masks are legal
  */
-bool iw_qp_modify_is_ok(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+bool iw_qp_modify_is_ok(bool cm, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
 /**
  * Whether @p mask, which has IBV_QP_STATE, asks for a step on the way to RTS that a connection has

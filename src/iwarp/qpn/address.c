@@ -45,18 +45,18 @@ static void to_loopback(struct sockaddr_storage *addr)
 
 int iw_path_find(const struct iw_device *dev, const struct ibv_ah_attr *ah, struct iw_path *path)
 {
-    struct ibv_gid_entry own, mac;
-    if (!ah->is_global || iw_device_gid(dev, 1, ah->grh.sgid_index, &own) ||
-        iw_device_gid(dev, 1, 0, &mac))
+    struct ibv_gid_entry own;
+    union ibv_gid mac = iw_device_mac_gid(dev);
+    if (!ah->is_global || iw_device_gid(dev, 1, ah->grh.sgid_index, &own))
         return EINVAL;
     path->own_gid = own.gid;
     path->peer_gid = ah->grh.dgid;
-    bool here = memcmp(&path->peer_gid, &mac.gid, sizeof(mac.gid)) == 0;
+    bool here = memcmp(&path->peer_gid, &mac, sizeof(mac)) == 0;
     if (here)
         to_loopback(&path->peer);
     else
         to_address(&path->peer_gid, own.ndev_ifindex, &path->peer);
-    if (ah->grh.sgid_index != 0) {
+    if (own.gid_type == IBV_GID_TYPE_ROCE_V2) {
         to_address(&path->own_gid, own.ndev_ifindex, &path->own);
     } else { /* whichever leads there */
         path->own = (struct sockaddr_storage){.ss_family = path->peer.ss_family};
@@ -98,7 +98,9 @@ bool iw_path_ends_here(const struct iw_device *dev, const struct iw_path *path)
     struct sockaddr_storage addr;
     if (is_loopback(&path->peer))
         return true;
-    for (uint32_t i = 1; iw_device_gid(dev, 1, i, &own) == 0; i++) {
+    for (uint32_t i = 0; iw_device_gid(dev, 1, i, &own) == 0; i++) {
+        if (own.gid_type != IBV_GID_TYPE_ROCE_V2)
+            continue;
         to_address(&own.gid, own.ndev_ifindex, &addr);
         if (same(&addr, &path->peer))
             return true;

@@ -16,7 +16,7 @@ struct iw_path {
 /**
  * Where a QP of @p dev with these attributes is, and its peer. IPv4-mapped GIDs and those of the
  * form fe80::5efe:a.b.c.d are IPv4 addresses, a link-local one is on the interface of sgid_index.
- * GID 0, which is no address, as peer means this host.
+ * GID 0 of an iWARP device, which is no address, as peer means this host.
  * @return 0; EINVAL (no GID in it, no GID sgid_index), EHOSTUNREACH (no address of this kind)
  */
 int iw_path_find(const struct iw_device *dev, const struct ibv_ah_attr *ah, struct iw_path *path);

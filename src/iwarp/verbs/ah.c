@@ -4,15 +4,44 @@
  * handle would have to be can be told all the same.
  */
 #include "device/context.h"
+#include "mem/pd.h"
+#include "qpn/address.h"
 #include "verbs/export.h"
 
 #include <endian.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define CREATE "ibv_create_ah"
+
+/** Whether the device could send there. @return 0 or a positive errno */
+static int check(const struct iw_device *dev, const struct ibv_ah_attr *attr)
+{
+    struct iw_path path;
+    if (!dev->roce)
+        return iw_refuse(CREATE, OFFERED);
+    if (attr->port_num != 1)
+        return iw_refuse(CREATE, VALUE, ONE_PORT);
+    if (!attr->is_global)
+        return iw_refuse(CREATE, NO_GID);
+    int r = iw_path_find(dev, attr, &path);
+    if (r == EINVAL)
+        return iw_refuse(CREATE, GID_INDEX, attr->grh.sgid_index);
+    return r ? iw_refuse(CREATE, GID_KIND) : 0;
+}
 
 VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-    (void)pd, (void)attr;
-    return null_errno(iw_refuse("ibv_create_ah", OFFERED));
+    if (!pd || !attr)
+        return null_errno(iw_refuse(CREATE, ARGUMENT));
+    int r = check(iw_device(pd->context->device), attr);
+    struct ibv_ah *ah = r ? NULL : calloc(1, sizeof(*ah));
+    if (!ah)
+        return null_errno(r ? r : ENOMEM);
+    ah->context = pd->context;
+    ah->pd = pd;
+    atomic_fetch_add(&iw_pd(pd)->users, 1);
+    return ah;
 }
 
 /** @return the index of @p gid in the table of port 1, or -1 */
@@ -70,8 +99,11 @@ VERBS_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_
 
 VERBS_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
-    (void)ah;
-    return iw_refuse(__func__, OFFERED);
+    if (!ah)
+        return iw_refuse(__func__, ARGUMENT);
+    atomic_fetch_sub(&iw_pd(ah->pd)->users, 1);
+    free(ah);
+    return 0;
 }
 
 VERBS_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)

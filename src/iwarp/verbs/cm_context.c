@@ -16,6 +16,16 @@ static void close_all(struct ibv_context **all)
     free(all);
 }
 
+/** The iWARP devices of a list move to its front. @return how many they are */
+static int choose(struct ibv_device **list, int n)
+{
+    int chosen = 0;
+    for (int i = 0; i < n; i++)
+        if (!iw_device(list[i])->roce)
+            list[chosen++] = list[i];
+    return chosen;
+}
+
 /** @return NULL and errno, with none left open */
 static struct ibv_context **open_all(struct ibv_device **list, int n)
 {
@@ -39,6 +49,7 @@ struct ibv_context *const *iw_cm_contexts(void)
     if (first)
         return first;
     struct ibv_device **list = iw_device_list(&n);
+    n = list ? choose(list, n) : 0;
     if (n > 0)
         all = open_all(list, n);
     else if (list)

@@ -30,7 +30,7 @@ int private_query_gid_type(struct ibv_context *context, uint8_t port_num, unsign
     if (!context || !type || port_num != 1 ||
         iw_device_gid(iw_device(context->device), 1, index, &e))
         return minus_errno(EINVAL);
-    *type = 0;
+    *type = e.gid_type == IBV_GID_TYPE_ROCE_V2;
     return 0;
 }
 

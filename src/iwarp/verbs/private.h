@@ -15,7 +15,7 @@ void private_log(struct verbs_context *ctx, uint32_t level, const char *fmt, ...
     __attribute__((format(printf, 3, 4)));
 
 /**
- * The type of a GID as sysfs tells it, here always 0 for IB; for ibv_devinfo, too.
+ * The type of a GID as sysfs tells it, 1 for RoCE v2, else 0; for ibv_devinfo, too.
  * @return 0, or -1 and EINVAL
  */
 int private_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned index,
