@@ -30,9 +30,9 @@
     X(CREATE_QP, "rdma_create_qp", "")                                                             \
     X(CREATE_SRQ, "rdma_create_srq", "")                                                           \
     X(LISTEN, "rdma_listen", ": it listens once, and what was resolved connects (RAI_PASSIVE)")    \
-    X(CONNECT, "rdma_connect", ": rdma_resolve_route() first")                                     \
-    X(ACCEPT, "rdma_accept", ": it answers a CONNECT_REQUEST")                                     \
-    X(REJECT, "rdma_reject", ": it answers a CONNECT_REQUEST")                                     \
+    X(CONNECT, "rdma_connect", ": it connects once, after rdma_resolve_route()")                   \
+    X(ACCEPT, "rdma_accept", ": it takes the id that a CONNECT_REQUEST brought")                   \
+    X(REJECT, "rdma_reject", ": it takes the id that a CONNECT_REQUEST brought")                   \
     X(DISCONNECT, "rdma_disconnect", ": it is not connected")                                      \
     X(SET_REUSEADDR, "rdma_set_option", "")                                                        \
     X(CLEAR_REUSEADDR, "rdma_set_option", "")                                                      \

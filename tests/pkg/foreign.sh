@@ -70,7 +70,7 @@ build_arch()
     cp "$SRCDIR/packaging/PKGBUILD" "$dir/$name.tar.xz" "$dir/arch"
     chown -R nobody "$dir/arch" # makepkg is nothing for root
     quietly setpriv --reuid nobody --clear-groups env -C "$dir/arch" HOME="$dir/arch" \
-        PKGEXT=.pkg.tar PKGDEST="$dir/arch/packages" makepkg --nodeps --noconfirm
+        PKGEXT=.pkg.tar BUILDDIR="$dir/arch" PKGDEST="$dir/arch/packages" makepkg --nodeps --noconfirm
     for package in "$dir"/arch/packages/anywarp-"$version"-*.pkg.tar; do
         bsdtar -C "$dir/archlinux" -xf "$package" usr || failed "$package"
     done

@@ -56,12 +56,14 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
     X(INLINE_READ, inline_read)                                                                    \
     X(INLINE_LENGTH, inline_length)                                                                \
     X(SEND_FULL, send_full)                                                                        \
+    X(NO_SENDS, no_sends)                                                                          \
     X(NOT_ASKED, not_asked)                                                                        \
     X(NO_WORK, no_work)                                                                            \
     X(RECV_STATE, recv_state)                                                                      \
     X(RECV_SHARED, recv_shared)                                                                    \
     X(RECV_SGES, recv_sges)                                                                        \
     X(RECV_FULL, recv_full)                                                                        \
+    X(NO_RECVS, no_recvs)                                                                          \
     X(ACCESS_FLAGS, access_flags)                                                                  \
     X(ACCESS_LOCAL, access_local)                                                                  \
     X(ON_DEMAND, on_demand)                                                                        \

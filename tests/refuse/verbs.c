@@ -295,6 +295,31 @@ int refused_recv_full(void)
     return r;
 }
 
+static struct ibv_qp *without_queues(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.cap.max_send_wr = attr.cap.max_recv_wr = 0;
+    return ibv_create_qp(w.pd, &attr);
+}
+
+int refused_no_sends(void)
+{
+    struct ibv_qp *qp = without_queues();
+    assert_int_equal(modify(qp, IBV_QPS_ERR), 0);
+    int r = post(qp, IBV_WR_SEND, 0, 0, 0);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
+int refused_no_recvs(void)
+{
+    struct ibv_qp *qp = without_queues();
+    assert_int_equal(modify(qp, IBV_QPS_ERR), 0);
+    int r = post_recv(qp, 0);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
 int refused_access_flags(void)
 {
     return reg(w.bytes, 8, 1 << 30);

@@ -41,6 +41,7 @@
     X(INLINE_READ, EINVAL, "IBV_SEND_INLINE with opcode %d, which sends no data")                  \
     X(INLINE_LENGTH, EINVAL, "%llu inline bytes, the QP has %u (max_inline_data)")                 \
     X(SEND_FULL, ENOMEM, "the send queue is full: %u posted, %u of them completed and not polled") \
+    X(NO_SENDS, ENOMEM, "the QP has no send queue: max_send_wr was 0")                             \
     X(NOT_ASKED, EOPNOTSUPP, "opcode %d was not in send_ops_flags when the QP was created")        \
     X(NO_WORK, EINVAL, "data is set, but no work request was begun")                               \
     /* posting receives */                                                                         \
@@ -49,6 +50,7 @@
     X(RECV_SGES, EINVAL, "%d SGEs, the receive queue has %u (max_recv_sge, max_sge)")              \
     X(RECV_FULL, ENOMEM,                                                                           \
       "the receive queue is full: %u posted, %u of them completed and not polled")                 \
+    X(NO_RECVS, ENOMEM, "the QP has no receive queue: max_recv_wr was 0")                          \
     /* memory */                                                                                   \
     X(ACCESS_FLAGS, EINVAL, "access %#x has flags that are not known")                             \
     X(ACCESS_LOCAL, EINVAL, "REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE, too")                \

@@ -61,7 +61,8 @@ int iw_rq_push_locked(struct iw_rq *rq, const struct ibv_recv_wr *wr)
         return iw_refuse_once(&rq->refused, call, NO_SGES, wr->num_sge);
     uint32_t held = iw_slots_held(rq->slots);
     if (rq->tail - rq->head + held >= rq->max_wr)
-        return iw_refuse_once(&rq->refused, call, RECV_FULL, rq->max_wr, held);
+        return rq->max_wr ? iw_refuse_once(&rq->refused, call, RECV_FULL, rq->max_wr, held)
+                          : iw_refuse_once(&rq->refused, call, NO_RECVS);
     uint32_t i = rq->tail & rq->mask;
     rq->ring[i] = (struct iw_rqe){.wr_id = wr->wr_id, .nsge = wr->num_sge};
     for (int k = 0; k < wr->num_sge; k++)

@@ -179,6 +179,8 @@ static uint32_t room(const struct iw_sq *sq)
 
 static int refuse_full(struct iw_qp *qp, enum iw_post how)
 {
+    if (!qp->tx.sq.max_wr)
+        return refuse(qp, how, NO_SENDS);
     return refuse(qp, how, SEND_FULL, qp->tx.sq.max_wr, iw_slots_held(qp->tx.sq.slots));
 }
 
