@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * disk DEVICE SECONDS
+ * disk DEVICE SECONDS [same]
  * Eight threads, each in a part of its own of a disk that is all zeros, read and write at random
  * without the page cache, from one block to half a megabyte at once. What is read must be what the
- * thread wrote last there. When the time is over each reads its part once more.
+ * thread wrote last there; with "same", it writes the same to a block each time. When the time is
+ * over each reads its part once more.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <linux/fs.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +36,7 @@ struct part {
 
 static int fd;
 static time_t deadline;
+static bool same;
 
 static void __attribute__((format(printf, 1, 2))) die(const char *format, ...)
 {
@@ -79,10 +82,12 @@ static uint64_t word(uint64_t block, uint32_t writes, size_t i)
 static void write_blocks(struct part *part, uint64_t at, uint64_t count)
 {
     for (uint64_t b = 0; b < count; b++) {
-        uint32_t writes = ++part->writes[at + b];
+        uint32_t *writes = &part->writes[at + b];
 
+        if (!same || *writes == 0)
+            ++*writes;
         for (size_t i = 0; i < WORDS; i++)
-            part->buffer[b * WORDS + i] = word(part->first + at + b, writes, i);
+            part->buffer[b * WORDS + i] = word(part->first + at + b, *writes, i);
     }
     if (pwrite(fd, part->buffer, count * BLOCK, (off_t)((part->first + at) * BLOCK)) !=
         (ssize_t)(count * BLOCK))
@@ -142,8 +147,9 @@ int main(int argc, char **argv)
     unsigned long reads = 0, writes = 0;
     uint64_t size;
 
-    if (argc != 3)
-        die("usage: disk DEVICE SECONDS");
+    same = argc == 4 && !strcmp(argv[3], "same");
+    if (argc != 3 && !same)
+        die("usage: disk DEVICE SECONDS [same]");
     fd = open(argv[1], O_RDWR | O_DIRECT | O_EXCL);
     if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size) != 0 || size < (uint64_t)THREADS * LONGEST * BLOCK)
         die("%s", argv[1]);
