@@ -38,7 +38,8 @@ enum lock_rank {
     LOCK_CONTEXT,  /* asynchronous events */
     LOCK_GRANTS,   /* what the keys of a protection domain give */
     LOCK_STAGS,
-    LOCK_VOUCH, /* who has vouched for their numbers */
+    LOCK_MEETING, /* who offers rings, and who comes for them */
+    LOCK_VOUCH,   /* who has vouched for their numbers */
     LOCK_RANDOM,
     LOCK_POOL_STAGING,
     LOCK_POOL_BATCH,

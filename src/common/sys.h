@@ -187,6 +187,27 @@ _SYS_INLINE long sys_unacked(int fd)
     _SYS_RET(syscall(SYS_ioctl, fd, SIOCOUTQ, &n) < 0 ? -1 : n);
 }
 
+_SYS_INLINE long sys_memfd_create(const char *name, unsigned flags)
+{
+    _SYS_RET(syscall(SYS_memfd_create, name, flags));
+}
+
+_SYS_INLINE long sys_ftruncate(int fd, long len)
+{
+    _SYS_RET(syscall(SYS_ftruncate, fd, len));
+}
+
+_SYS_INLINE long sys_lseek(int fd, long to, int whence)
+{
+    _SYS_RET(syscall(SYS_lseek, fd, to, whence));
+}
+
+/** @param fs  a struct statfs */
+_SYS_INLINE long sys_fstatfs(int fd, void *fs)
+{
+    _SYS_RET(syscall(SYS_fstatfs, fd, fs));
+}
+
 /** Readable when the process has ended. */
 _SYS_INLINE long sys_pidfd_open(pid_t pid)
 {

@@ -35,6 +35,14 @@ static const struct {
     {"ANYWARP_CRC", "off", false, {DEFAULTS, .crc = IW_OFF}},
     {"ANYWARP_CRC", "maybe", true, {DEFAULTS}},
     {"ANYWARP_CRC", "", false, {DEFAULTS}},
+    {"ANYWARP_SHM", "on", false, {DEFAULTS, .shm_bytes = 262144}},
+    {"ANYWARP_SHM", "off", false, {DEFAULTS}},
+    {"ANYWARP_SHM", "65536", false, {DEFAULTS, .shm_bytes = 65536}},
+    {"ANYWARP_SHM", "16777216", false, {DEFAULTS, .shm_bytes = 16777216}},
+    {"ANYWARP_SHM", "32768", true, {DEFAULTS}},
+    {"ANYWARP_SHM", "33554432", true, {DEFAULTS}},
+    {"ANYWARP_SHM", "100000", true, {DEFAULTS}},
+    {"ANYWARP_SHM", "auto", true, {DEFAULTS}},
     {"ANYWARP_FPDU", "auto", false, {DEFAULTS}},
     {"ANYWARP_FPDU", "mss", false, {DEFAULTS, .fpdu = IW_ON}},
     {"ANYWARP_FPDU", "128", false, {DEFAULTS, .fpdu = IW_OFF, .fpdu_bytes = 128}},
@@ -98,14 +106,14 @@ static const struct {
 static bool same(const struct iw_conf *a, const struct iw_conf *b)
 {
     return a->crc == b->crc && a->fpdu == b->fpdu && a->fpdu_bytes == b->fpdu_bytes &&
-           a->ext == b->ext && a->spin_us == b->spin_us && a->connect_ms == b->connect_ms &&
-           a->silence_s == b->silence_s && !strcmp(a->congestion, b->congestion) &&
-           !strcmp(a->devices, b->devices) && a->stats == b->stats &&
-           !strcmp(a->stats_dir, b->stats_dir) && !strcmp(a->pcap, b->pcap) &&
-           a->pcap_mb == b->pcap_mb && a->faults == b->faults && a->tls == b->tls &&
-           !strcmp(a->tls_cert, b->tls_cert) && !strcmp(a->tls_key, b->tls_key) &&
-           !strcmp(a->tls_ca, b->tls_ca) && !strcmp(a->tls_psk, b->tls_psk) &&
-           !strcmp(a->access, b->access);
+           a->ext == b->ext && a->shm_bytes == b->shm_bytes && a->spin_us == b->spin_us &&
+           a->connect_ms == b->connect_ms && a->silence_s == b->silence_s &&
+           !strcmp(a->congestion, b->congestion) && !strcmp(a->devices, b->devices) &&
+           a->stats == b->stats && !strcmp(a->stats_dir, b->stats_dir) &&
+           !strcmp(a->pcap, b->pcap) && a->pcap_mb == b->pcap_mb && a->faults == b->faults &&
+           a->tls == b->tls && !strcmp(a->tls_cert, b->tls_cert) &&
+           !strcmp(a->tls_key, b->tls_key) && !strcmp(a->tls_ca, b->tls_ca) &&
+           !strcmp(a->tls_psk, b->tls_psk) && !strcmp(a->access, b->access);
 }
 
 /** @return 0 if the knobs are as the row says, also when asked for again */
@@ -194,7 +202,8 @@ int main(void)
         "ANYWARP_CONNECT_MS", "ANYWARP_CONGESTION", "ANYWARP_DEVICES",  "ANYWARP_STATS",
         "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",   "ANYWARP_SILENCE_S",
         "ANYWARP_LIKE",       "ANYWARP_TLS",        "ANYWARP_TLS_CERT", "ANYWARP_TLS_KEY",
-        "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK",    "ANYWARP_ACCESS",   "ANYWARP_PORTS"};
+        "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK",    "ANYWARP_ACCESS",   "ANYWARP_PORTS",
+        "ANYWARP_SHM"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_adapter),

@@ -175,13 +175,13 @@ static void every_control_pair(void **state)
         put_be16(p, c);
         bool tagged = c & 0x8000;
         unsigned op = c & 0xf, rv = c >> 6 & 3, dv = c >> 8 & 3;
-        uint32_t qn = op == 1 || op == 10 ? 1 : op == 7 ? 2 : op == 11 ? 3 : 0;
+        uint32_t qn = op == 1 || op == 10 ? 1 : op == 7 ? 2 : op == 11 || op == 12 ? 3 : 0;
         enum iw_err want = IW_OK;
         if (dv != 1)
             want = tagged ? IW_ERR_TAGGED_VERSION : IW_ERR_UNTAGGED_VERSION;
         else if (rv != 1)
             want = IW_ERR_RDMAP_VERSION;
-        else if (op == 12 || op == 13 || op == 14 || tagged != (op == 0 || op == 2))
+        else if (op == 13 || op == 14 || tagged != (op == 0 || op == 2))
             want = IW_ERR_OPCODE;
         put_be32(p + 6, qn);
         struct ddp_seg s;
@@ -228,7 +228,7 @@ static void order_of_checks(void **state)
         {"both versions wrong", {0x40, 0x03}, 2, IW_ERR_UNTAGGED_VERSION},
         {"both versions wrong, tagged", {0xc2, 0x00}, 2, IW_ERR_TAGGED_VERSION},
         {"RDMAP version and opcode wrong", {0x41, 0x8c}, 2, IW_ERR_RDMAP_VERSION},
-        {"opcode unknown and header short", {0x41, 0x4c}, 2, IW_ERR_OPCODE},
+        {"opcode unknown and header short", {0x41, 0x4d}, 2, IW_ERR_OPCODE},
         {"T bit wrong and header short", {0xc1, 0x43}, 2, IW_ERR_OPCODE},
         {"header short", {0x41, 0x43}, 17, IW_ERR_FRAMING},
         {"tagged header short", {0xc1, 0x40}, 13, IW_ERR_FRAMING},

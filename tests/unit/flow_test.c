@@ -36,6 +36,7 @@ static void every_opcode(void **state)
         {RDMAP_IMM_SE, IWC_KIND_IMMEDIATE, false, false},
         {RDMAP_ATOMIC_REQUEST, IWC_KIND_ATOMIC, false, false},
         {RDMAP_ATOMIC_RESPONSE, IWC_KIND_ATOMIC_RESPONSE, false, false},
+        {RDMAP_PATH, IWC_KINDS, false, false},
         {RDMAP_SEND_IMM, IWC_KIND_SEND, true, false},
     };
     size_t assigned = 0;

@@ -44,8 +44,9 @@ static uint16_t word(const uint8_t *p)
 static bool same_result(const struct mpa_result *a, const struct mpa_result *b)
 {
     return a->rev == b->rev && a->enhanced == b->enhanced && a->crc == b->crc &&
-           a->tx_markers == b->tx_markers && a->ext == b->ext && a->p2p == b->p2p &&
-           a->rtr == b->rtr && a->ird == b->ird && a->ord == b->ord && a->peer_qpn == b->peer_qpn;
+           a->tx_markers == b->tx_markers && a->ext == b->ext && a->shm == b->shm &&
+           a->p2p == b->p2p && a->rtr == b->rtr && a->ird == b->ird && a->ord == b->ord &&
+           a->peer_qpn == b->peer_qpn;
 }
 
 /* ---- the states ---- */
@@ -285,6 +286,16 @@ static void answers(void **ctx)
          0, {.rev = 2, .enhanced = true, .ext = true}},
         {"extension switched off", {.rtr = W | D, .qpn = 5}, 0x06, 0, 0, 0, 0, 0x10, 0, 0,
          {.rev = 2, .enhanced = true}},
+        {"rings switched off", {.ext = true, .rtr = W | D}, 0x03, 0, 0, 0, 0, 0x14, 0, 0,
+         {.rev = 2, .enhanced = true, .ext = true}},
+        {"rings not asked for", {.ext = true, .shm = true, .rtr = W | D}, 0x02, 0, 0, 0, 0, 0x14,
+         0, 0, {.rev = 2, .enhanced = true, .ext = true}},
+        {"rings of who is no anywarp", {.ext = true, .shm = true, .rtr = W | D}, 0x01, 0, 0, 0, 0,
+         0x10, 0, 0, {.rev = 2, .enhanced = true}},
+        {"rings and CRC", {.ext = true, .shm = true, .rtr = W | D}, 0x43, 0, 0, 0, 0, 0x54, 0, 0,
+         {.rev = 2, .enhanced = true, .ext = true, .crc = true}},
+        {"rings and markers", {.ext = true, .shm = true, .rtr = W | D}, 0x83, 0, 0, 0, 0, 0x14, 0,
+         0, {.rev = 2, .enhanced = true, .ext = true, .tx_markers = true}},
         {"ord lowered, ird kept", {.rtr = W | D}, 0, 2, 9, 4, 16, 0x10, 4, 2,
          {.rev = 2, .enhanced = true, .ird = 4, .ord = 2}},
         {"no automatic negotiation", {.rtr = W | D}, 0, 0x3fff, 0x3fff, 4, 16, 0x10, 0x3fff,
@@ -333,6 +344,41 @@ static void answers(void **ctx)
                          n.result.p2p, n.result.rtr, n.result.ird, n.result.ord);
         }
     }
+}
+
+/* What a request for rings looks like, and a yes. */
+static void asks_for_rings(void **ctx)
+{
+    struct mpa_nego a, b;
+    struct mpa_conf conf = {.rev = 2, .ext = true, .shm = true, .rtr = W, .qpn = 77};
+    static uint8_t much[MPA_START_PD_MAX];
+    (void)ctx;
+    memset(conf.offer, 0x5a, sizeof(conf.offer));
+    assert_int_equal(mpa_nego_connect(&a, &conf, "hi", 2), 0);
+    assert_int_equal(a.out[16],
+                     MPA_FLAG_S | MPA_FLAG_EXT_REQUEST | MPA_FLAG_QPN_REQUEST | MPA_FLAG_SHM);
+    mpa_nego_listen(&b, &conf);
+    mpa_nego_input(&b, a.out, a.out_len);
+    assert_int_equal(mpa_nego_accept(&b, 0, 0, "ho", 2), 0);
+    assert_int_equal(b.out[16],
+                     MPA_FLAG_S | MPA_FLAG_EXT_REPLY | MPA_FLAG_QPN_REPLY | MPA_FLAG_SHM);
+    mpa_nego_input(&a, b.out, b.out_len);
+    assert_true(a.result.shm && b.result.shm);
+    assert_int_equal(a.peer.pd_len, 2);
+    assert_memory_equal(a.peer.pd, "ho", 2);
+    assert_memory_equal(a.result.offer, conf.offer, sizeof(conf.offer));
+    assert_int_equal(a.result.peer_qpn, 77);
+    /* With as much private data there is no room for it. */
+    assert_int_equal(mpa_nego_connect(&a, &conf, "hi", 2), 0);
+    mpa_nego_listen(&b, &conf);
+    mpa_nego_input(&b, a.out, a.out_len);
+    assert_int_equal(mpa_nego_accept(&b, 0, 0, much, 480), 0);
+    mpa_nego_input(&a, b.out, b.out_len);
+    assert_false(a.result.shm || b.result.shm);
+    assert_int_equal(a.peer.pd_len, 480);
+    conf.ext = false;
+    assert_int_equal(mpa_nego_connect(&a, &conf, "hi", 2), 0);
+    assert_int_equal(a.out[16], MPA_FLAG_S);
 }
 
 /* Revision 1, and revision 2 without S, are answered in kind, without a block. */
@@ -403,6 +449,18 @@ static void replies(void **ctx)
          {.rev = 2, .enhanced = true}},
         {"extension not asked for", {.rev = 2}, 0x04, 0, 0, MPA_NEGO_AGREED, IW_OK,
          {.rev = 2, .enhanced = true}},
+        {"rings without an offer", {.rev = 2, .ext = true, .shm = true}, 0x05, 0, 0,
+         MPA_NEGO_AGREED, IW_OK, {.rev = 2, .enhanced = true, .ext = true}},
+        {"rings refused", {.rev = 2, .ext = true, .shm = true}, 0x04, 0, 0, MPA_NEGO_AGREED,
+         IW_OK, {.rev = 2, .enhanced = true, .ext = true}},
+        {"rings not asked for", {.rev = 2, .ext = true}, 0x05, 0, 0, MPA_NEGO_AGREED, IW_OK,
+         {.rev = 2, .enhanced = true, .ext = true}},
+        {"an echo is no ring", {.rev = 2, .ext = true, .shm = true}, 0x03, 0, 0, MPA_NEGO_AGREED,
+         IW_OK, {.rev = 2, .enhanced = true}},
+        {"rings and CRC", {.rev = 2, .ext = true, .shm = true}, 0x45, 0, 0, MPA_NEGO_AGREED, IW_OK,
+         {.rev = 2, .enhanced = true, .ext = true, .crc = true}},
+        {"rings and markers", {.rev = 2, .ext = true, .shm = true}, 0x85, 0, 0, MPA_NEGO_AGREED,
+         IW_OK, {.rev = 2, .enhanced = true, .ext = true, .tx_markers = true}},
         {"p2p, Write of both", {.rev = 2, .p2p = true, .rtr = W | D, .ird = 1, .ord = 1}, 0,
          0x8001, 0xc001, MPA_NEGO_AGREED, IW_OK,
          {.rev = 2, .enhanced = true, .p2p = true, .rtr = W, .ird = 1, .ord = 1}},
@@ -708,6 +766,7 @@ int main(void)
         cmocka_unit_test(request_of_revision_1),
         cmocka_unit_test(limits),
         cmocka_unit_test(answers),
+        cmocka_unit_test(asks_for_rings),
         cmocka_unit_test(answers_without_block),
         cmocka_unit_test(replies),
         cmocka_unit_test(reply_revisions),

@@ -25,6 +25,7 @@ static void opcode_table(void **state)
         [0x9] = {true, false, 0, 8, true, true, true, false, false},
         [0xa] = {true, false, 1, 52, true, true, false, false, false},
         [0xb] = {true, false, 3, 12, true, true, false, false, false},
+        [0xc] = {true, false, 3, 4, true, true, false, false, true},
         [0xf] = {true, false, 0, 8, false, false, false, false, true},
     };
 

@@ -2,6 +2,7 @@
 /* When completions wait for a look at the other connections, on scripted passes. */
 #include "cq/visibility.h"
 
+#include "engine/active.h"
 #include "engine/poller.h"
 #include "engine/presence.h"
 #include "engine/source.h"
@@ -24,6 +25,11 @@ void iw_adopted_run(uint32_t but)
 {
     looks++;
     left_alone = but;
+}
+
+void iw_active_run_all(uint32_t but)
+{
+    assert_int_equal(but, left_alone);
 }
 
 bool iw_engine_run_linked(uint32_t but)

@@ -90,6 +90,7 @@ static void forget_parent_locked(struct iw_cm *cm)
         iw_timer_cancel(&cm->timer);
         iw_source_want(&cm->source, 0);
     } else if (iw_cm_may_locked(cm, IW_CM_EV_FORKED)) {
+        iw_cm_shm_forget(cm);
         if (cm->fd >= 0)
             close_unnoticed(cm);
         choose(&lost, cm);

@@ -235,6 +235,7 @@ static int request(struct iw_cm *cm)
         .crc = iw_cm_wants_crc(cm),
         .ext = iw_conf()->ext && !cm->retried,
         .p2p = !cm->retried,
+        .shm = iw_cm_shm_may(cm, cm->reserved),
         .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
         .ird = cm->depth[1],
         .ord = cm->depth[0],

@@ -156,6 +156,7 @@ static struct iw_qp *take_qp(struct iw_cm *cm)
         atomic_fetch_add(&qp->pins, 1);
     lock_put(&cm->lock);
     iw_source_wait(&cm->source);
+    iw_source_wait(&cm->shm.source);
     return qp;
 }
 
@@ -186,6 +187,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     struct sockaddr_storage local, peer;
     struct iw_link l = {
         .stream = cm->stream,
+        .shm = n->result.shm ? &cm->shm.stream : NULL,
         .source = &cm->source,
         .agreed = &n->result,
         .local = (struct sockaddr *)&local,
@@ -222,6 +224,8 @@ static bool ready(struct iw_source *s, uint32_t events)
     if (qp) { /* who takes it waits for the source; but that may be we */
         atomic_fetch_add(&qp->pins, 1);
         iw_source_move(s, &qp->tx.deferred.home);
+        if (events && cm->shm.may)
+            iwc_stream_shm_look(&cm->shm.stream);
         bool moved = iw_qp_ready(qp, events);
         unpin(qp);
         return moved;
@@ -333,6 +337,7 @@ void iw_cm_release(struct iw_cm *cm)
     iw_timer_cancel(&cm->watch);
     iw_source_del(&cm->source);
     bool linked = iw_cm_unlink(cm), reset;
+    iw_cm_shm_end(cm);
     lock_get(&cm->lock);
     reset = cm->end.reset;
     iw_pcap_detach(cm->stream, reset);

@@ -3,7 +3,8 @@
  * CM endpoints inside the RNIC: table.h their life as a table, endpoint.c its steps and the linked
  * QP, end.c the end of connections, event.c what the handler hears, listen.c the passive side,
  * connect.c the active side, stranger.c who does not speak MPA, socket.c the TCP socket, tcp.c what
- * TCP knows of the peer, tls.c which connections are TLS, access.c who may be the peer, host.c news
+ * TCP knows of the peer, tls.c which connections are TLS, shm.c which go on in shared
+ * memory, access.c who may be the peer, host.c news
  * of the host's addresses, all.c what happens to all of them at fork() and exit(). The public face
  * is port.h.
  *
@@ -21,10 +22,13 @@
 #include "common/list.h"
 #include "common/lock.h"
 #include "conn/nego.h"
+#include "conn/stream_shm.h"
 #include "conn/stream_tcp.h"
 #include "conn/stream_tls.h"
 #include "engine/source.h"
 #include "engine/timer.h"
+#include "local/meeting.h"
+#include "local/pages.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -64,6 +68,18 @@ struct iw_cm_end {
     long unacked;      /* bytes at the last of them; 0: there was none */
 };
 
+/** Rings beside TCP; see shm.c. */
+struct iw_cm_shm {
+    bool may; /* the stream is this one: both ends are on this host, and nothing is in the way */
+    int bell; /* -1: none; changed under cm.lock */
+    struct iwc_stream_shm stream;
+    struct iw_pages pages; /* changed under cm.lock */
+    struct iw_offer offer;
+    struct iw_source source; /* the bell */
+    struct iw_timer timer;   /* it is time to go and meet the responder */
+    struct iw_timer again;   /* somebody has to look at the ring */
+};
+
 struct iw_cm {
     struct lock lock;
     pthread_cond_t idle; /* no handler runs any more */
@@ -83,10 +99,11 @@ struct iw_cm {
     int fd;                    /* -1: none */
     struct iwc_stream_tcp tcp; /* owns fd once connected */
     struct iwc_stream *tls;    /* over it, or NULL */
-    struct iwc_stream *stream; /* the upper one of both */
+    struct iwc_stream *stream; /* the upper one */
     bool sorted;               /* a child: its first byte has told whether it speaks TLS */
     bool may_be_stranger;      /* a child: its first bytes have not told that it speaks MPA */
     uint8_t peeked;            /* so many have come, and may be MPA's */
+    struct iw_cm_shm shm;
     struct iw_source source;
     struct iw_timer timer;
     atomic_uint awaits;    /* those of the QP when the timer was set */
@@ -327,6 +344,19 @@ int iw_cm_tls_connect(struct iw_cm *cm);
 int iw_cm_tls_accept_locked(struct iw_cm *cm);
 /** Says why the handshake failed, if it did. */
 void iw_cm_tls_log(struct iw_cm *cm, const char *what);
+
+/* ---- shm.c ---- */
+
+/** Puts a stream that can go on in rings on the socket, if this connection may have some. */
+void iw_cm_shm_begin(struct iw_cm *cm);
+/** Whether to ask for that, for the QP; NULL: no. */
+bool iw_cm_shm_may(const struct iw_cm *cm, const struct iw_qp *qp);
+/** The same, and offers it: nego->conf. */
+void iw_cm_shm_offer(struct iw_cm *cm, const struct iw_qp *qp);
+/** The QP has left: what is shared goes. */
+void iw_cm_shm_end(struct iw_cm *cm);
+/** In a forked child: it is the parent's. */
+void iw_cm_shm_forget(struct iw_cm *cm);
 
 /** Whether CRC is to be asked for. */
 bool iw_cm_wants_crc(const struct iw_cm *cm);

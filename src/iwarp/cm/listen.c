@@ -440,6 +440,7 @@ static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *
     struct mpa_nego *n = cm->nego;
     cm->reserved = qp;
     n->conf.qpn = qp->pub.qp_num;
+    iw_cm_shm_offer(cm, qp);
     int r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth,
                             param->private_data, param->private_data_len);
     if (!r)

@@ -4,7 +4,7 @@
 
 #include "common/sys.h"
 #include "env/conf.h"
-#include "env/guard.h"
+#include "env/gather.h"
 #include "env/log.h"
 #include "env/tls.h"
 #include "faults/stream.h"
@@ -13,31 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-struct copy {
-    uint8_t *to;
-    size_t skip, len;
-    const struct iovec *iov;
-};
-
-static void copy(void *arg)
-{
-    const struct copy *c = arg;
-    const struct iovec *v = c->iov;
-    size_t part, skip = c->skip;
-    while (skip >= v->iov_len)
-        skip -= v++->iov_len;
-    for (size_t at = 0; at < c->len; at += part, v++, skip = 0) {
-        part = v->iov_len - skip < c->len - at ? v->iov_len - skip : c->len - at;
-        memcpy(c->to + at, (const uint8_t *)v->iov_base + skip, part);
-    }
-}
-
-static bool gather(uint8_t *to, size_t skip, size_t len, const struct iovec *iov, unsigned n)
-{
-    struct copy c = {.to = to, .skip = skip, .len = len, .iov = iov};
-    return !len || !iw_guarded(copy, &c, iov, n);
-}
 
 static bool judge(void *arg, const struct tls_peer *peer, char *why, size_t size)
 {
@@ -52,7 +27,7 @@ static bool judge(void *arg, const struct tls_peer *peer, char *why, size_t size
     return !no;
 }
 
-static const struct iwc_tls_user user = {.gather = gather, .judge = judge};
+static const struct iwc_tls_user user = {.gather = iw_gather, .judge = judge};
 
 int iw_cm_tls_may(const char *call)
 {
@@ -98,6 +73,7 @@ int iw_cm_tls_connect(struct iw_cm *cm)
     iw_chaos_attach(&cm->tcp.base);
     cm->stream = &cm->tcp.base;
     int r = iw_conf()->tls == IW_TLS_REQUIRE && !cm->itself ? put_tls(cm, true) : 0;
+    iw_cm_shm_begin(cm);
     if (!r)
         iw_pcap_attach(cm->stream, cm->fd, true);
     lock_put(&cm->lock);
@@ -134,6 +110,8 @@ int iw_cm_tls_accept_locked(struct iw_cm *cm)
     if (!r && !cm->tls && !iw_cm_access_judge(cm, ""))
         return -EACCES;
     cm->sorted = !r;
+    if (!r)
+        iw_cm_shm_begin(cm);
     if (!r)
         iw_pcap_attach(cm->stream, cm->fd, false);
     if (!r && cm->tls)

@@ -152,7 +152,8 @@ int mpa_nego_connect(struct mpa_nego *n, const struct mpa_conf *conf, const void
 
     struct mpa_start m = {
         .flags = (conf->crc ? MPA_FLAG_C : 0) |
-                 (conf->ext ? MPA_FLAG_EXT_REQUEST | MPA_FLAG_QPN_REQUEST : 0),
+                 (conf->ext ? MPA_FLAG_EXT_REQUEST | MPA_FLAG_QPN_REQUEST : 0) |
+                 (conf->ext && conf->shm ? MPA_FLAG_SHM : 0),
         .rev = conf->rev,
         .enhanced = conf->rev == 2,
         .p2p = n->conf.p2p,
@@ -176,6 +177,12 @@ void mpa_nego_listen(struct mpa_nego *n, const struct mpa_conf *conf)
     step(n, EV_LISTEN);
 }
 
+/** Whether both want rings, and nothing is asked for that they do not have. */
+static bool may_shm(const struct mpa_nego *n, const struct mpa_result *r)
+{
+    return n->conf.shm && r->ext && (n->peer.flags & MPA_FLAG_SHM) && !r->crc && !r->tx_markers;
+}
+
 /* Fills the result from the Reply. A peer that does not negotiate a depth says MPA_DEPTH_MAX. */
 static enum nego_event judge_reply(struct mpa_nego *n)
 {
@@ -194,6 +201,8 @@ static enum nego_event judge_reply(struct mpa_nego *n)
         .ird = conf->ird,
         .ord = conf->ord,
     };
+    n->result.shm = !(peer->flags & MPA_FLAG_R) && may_shm(n, &n->result) &&
+                    mpa_start_take_offer(&n->peer, n->result.offer);
     n->result.full = n->result.ext && (peer->flags & MPA_FLAG_R) && (peer->flags & MPA_FLAG_FULL);
     if (peer->flags & MPA_FLAG_R)
         return EV_REFUSE;
@@ -286,6 +295,8 @@ static int reply(struct mpa_nego *n, enum nego_event ev, uint16_t ird, uint16_t 
         .ird = ird,
         .ord = ord,
     };
+    r.shm = ev == EV_ACCEPT && may_shm(n, &r) &&
+            pd_len + MPA_V2_BLOCK + MPA_QPN + MPA_OFFER <= MPA_START_PD_MAX;
     if (peer->enhanced) {
         r.ord = min_depth(ord, peer->ird);
         r.p2p = peer->p2p;
@@ -296,7 +307,7 @@ static int reply(struct mpa_nego *n, enum nego_event ev, uint16_t ird, uint16_t 
     struct mpa_start m = {
         .reply = true,
         .flags = (ev == EV_REJECT ? MPA_FLAG_R : 0) | (r.crc ? MPA_FLAG_C : 0) |
-                 (r.ext ? MPA_FLAG_EXT_REPLY : 0) |
+                 (r.ext ? MPA_FLAG_EXT_REPLY : 0) | (r.shm ? MPA_FLAG_SHM : 0) |
                  (ev == EV_REJECT && r.ext && n->conf.full ? MPA_FLAG_FULL : 0),
         .rev = r.rev,
         .enhanced = r.enhanced,
@@ -312,6 +323,8 @@ static int reply(struct mpa_nego *n, enum nego_event ev, uint16_t ird, uint16_t 
         return -EINVAL;
     if (ev == EV_ACCEPT && r.ext && (peer->flags & MPA_FLAG_QPN_REQUEST) && n->conf.qpn)
         len = mpa_start_add_qpn(n->out, len, n->conf.qpn);
+    if (r.shm)
+        len = mpa_start_add_offer(n->out, len, n->conf.offer);
     n->out_len = len;
     n->result = r;
     step(n, ev);

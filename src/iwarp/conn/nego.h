@@ -43,7 +43,9 @@ struct mpa_conf {
     uint8_t rtr;       /* MPA_RTR_* this side can send (initiator) or receive (responder) */
     uint16_t ird, ord; /* up to MPA_DEPTH_MAX */
     uint32_t qpn;      /* responder, when it accepts: of its QP, told to an anywarp; 0: not told */
-    bool full;         /* responder, when it rejects: as its backlog is full; told to an anywarp */
+    bool shm;          /* between anywarps, without CRC and markers: ask for rings, offer them */
+    uint8_t offer[MPA_OFFER]; /* responder, with shm: where it can be met */
+    bool full; /* responder, when it rejects: as its backlog is full; told to an anywarp */
 };
 
 /**
@@ -53,10 +55,12 @@ struct mpa_conf {
 struct mpa_result {
     bool full; /* REJECTED: by a full backlog, which an anywarp tells */
     uint8_t rev;
-    bool enhanced;   /* IRD/ORD were exchanged */
-    bool crc;        /* generate and check */
-    bool tx_markers; /* the peer asked for markers in what we send */
-    bool ext;        /* the peer is anywarp */
+    bool enhanced;            /* IRD/ORD were exchanged */
+    bool crc;                 /* generate and check */
+    bool tx_markers;          /* the peer asked for markers in what we send */
+    bool ext;                 /* the peer is anywarp */
+    bool shm;                 /* the stream may go on in rings */
+    uint8_t offer[MPA_OFFER]; /* initiator, with shm: where to meet the responder */
     bool p2p;
     uint8_t rtr;       /* p2p: the one MPA_RTR_* the initiator sends; 0 without p2p */
     uint16_t ird, ord; /* reads and atomics: that we serve at once, that we may have outstanding */

@@ -124,6 +124,14 @@ static int on_atomic_response(struct iwc_rx *rx, const struct ddp_seg *seg)
     return finish_single(rx, seg, rx->ops->atomic_response(rx->up, &resp));
 }
 
+static int on_path(struct iwc_rx *rx, const struct ddp_seg *seg)
+{
+    int r = check_single(rx, seg);
+    if (r != IW_OK)
+        return r;
+    return finish_single(rx, seg, rx->ops->path(rx->up, get_be32(seg->payload)));
+}
+
 static int on_terminate(struct iwc_rx *rx, const struct ddp_seg *seg)
 {
     struct terminate t;
@@ -151,6 +159,7 @@ static int (*const handlers[RDMAP_OPCODES])(struct iwc_rx *, const struct ddp_se
     [RDMAP_IMM_SE] = on_immediate,
     [RDMAP_ATOMIC_REQUEST] = on_atomic_request,
     [RDMAP_ATOMIC_RESPONSE] = on_atomic_response,
+    [RDMAP_PATH] = on_path,
     [RDMAP_SEND_IMM] = on_send,
 };
 
@@ -180,6 +189,16 @@ static bool crc_good(struct iwc_rx *rx, const uint8_t *p, uint32_t size)
     return false;
 }
 
+/** To who has not agreed on them extensions are opcodes that nobody has assigned. */
+static int judge_extension(const struct iwc_rx *rx, const struct ddp_seg *seg, int r)
+{
+    if (seg->opcode != RDMAP_PATH)
+        return r == IW_OK && !rx->ext ? IW_ERR_OPCODE : r;
+    bool read =
+        r != IW_ERR_TAGGED_VERSION && r != IW_ERR_UNTAGGED_VERSION && r != IW_ERR_RDMAP_VERSION;
+    return read && !rx->rings ? IW_ERR_OPCODE : r;
+}
+
 /** One whole FPDU of @p size bytes. An error that belongs to a segment leaves it in rx->bad. */
 static int take_fpdu(struct iwc_rx *rx, const uint8_t *p, uint32_t ulpdu, uint32_t size)
 {
@@ -190,8 +209,8 @@ static int take_fpdu(struct iwc_rx *rx, const uint8_t *p, uint32_t ulpdu, uint32
         return IW_ERR_CRC;
     }
     int r = ddp_decode(p + FPDU_LEN_FIELD, ulpdu, &seg);
-    if (r == IW_OK && rdmap_ops[seg.opcode].extension && !rx->ext)
-        r = IW_ERR_OPCODE;
+    if (rdmap_ops[seg.opcode].extension)
+        r = judge_extension(rx, &seg, r);
     if (r == IW_OK) {
         rx->seg = &seg;
         r = handlers[seg.opcode](rx, &seg);

@@ -34,6 +34,8 @@ struct iwc_upcalls {
     int (*immediate)(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solicited);
     int (*atomic_request)(void *up, const struct rdmap_atomic_request *r);
     int (*atomic_response)(void *up, const struct rdmap_atomic_response *r);
+    /** Only with rx->rings. */
+    int (*path)(void *up, uint32_t kind);
     /** The peer ended the stream; nothing follows. */
     void (*terminate)(void *up, const struct terminate *t);
 };
@@ -44,6 +46,7 @@ struct iwc_rx {
     struct iwc_flow *flow; /* where to count, set behind iwc_rx_init(); NULL: nowhere */
     bool crc;              /* check it */
     bool ext;              /* the peer is anywarp: extension opcodes are legal */
+    bool rings;            /* and that of a path is, too: set behind iwc_rx_init() */
     bool terminated;       /* the peer's Terminate came in */
     uint8_t open_opcode; /* of the QN 0 message in progress, while open_mo > 0 or its first segment
                             was not the last */

@@ -2,13 +2,15 @@
 #include "conn/rx_text.h"
 
 #include "wire/opcode.h"
+#include "wire/rdmap.h"
 #include "wire/text.h"
 
 #include <inttypes.h>
 
-static const char *name_of(uint8_t opcode)
+static const char *name_of(const struct iwc_rx *rx, uint8_t opcode)
 {
-    return rdmap_ops[opcode].name ? rdmap_ops[opcode].name : "unassigned";
+    return rdmap_ops[opcode].name && (opcode != RDMAP_PATH || rx->rings) ? rdmap_ops[opcode].name
+                                                                         : "unassigned";
 }
 
 /** Numbers that stand in the segment, and behind one that is wrong what was due. */
@@ -42,12 +44,12 @@ void iwc_rx_describe(const struct iwc_rx *rx, enum iw_err err, char *buf, size_t
     if (!seg->hdr)
         return;
     text_add(buf, size, ", DDP version %u, RDMAP version %u, opcode 0x%x %s, ", seg->hdr[0] & 3u,
-             seg->hdr[1] >> 6, seg->opcode, name_of(seg->opcode));
+             seg->hdr[1] >> 6, seg->opcode, name_of(rx, seg->opcode));
     if (seg->tagged)
         text_add(buf, size, "STag 0x%08" PRIx32 ", TO 0x%" PRIx64 ", %s", seg->stag, seg->to,
                  seg->last ? "last" : "not last");
     else
         describe_untagged(rx, err, buf, size);
     if (err == IW_ERR_OPCODE && rx->open)
-        text_add(buf, size, ", inside a %s", name_of(rx->open_opcode));
+        text_add(buf, size, ", inside a %s", name_of(rx, rx->open_opcode));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cq/visibility.h"
 
+#include "engine/active.h"
 #include "engine/poller.h"
 #include "engine/presence.h"
 #include "engine/source.h"
@@ -58,6 +59,7 @@ static void look(uint32_t qp_num)
         unsigned passes = 0;
         busy = false;
         iw_adopted_run(qp_num);
+        iw_active_run_all(qp_num);
         while (iw_engine_run_linked(qp_num) && ++passes < FULL)
             ;
         if (!iw_source_wait_engine(qp_num) && !busy)

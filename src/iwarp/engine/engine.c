@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include "common/sys.h"
+#include "engine/active.h"
 #include "engine/deferred.h"
 #include "engine/poller.h"
 #include "engine/presence.h"
@@ -120,6 +121,10 @@ static void look(struct iw_shard *s, uint64_t now)
         iw_adopted_check(s);
     else
         iw_adopted_leave(s);
+    if (relieved)
+        iw_active_check(s, now);
+    else
+        iw_active_rest(s);
     bool sending = sends && now - w->served < LEASE_NS;
     if (!leased || (passes == 0 && !sending))
         iw_deferred_run(s);

@@ -3,6 +3,7 @@
 #include "engine/poller.h"
 
 #include "common/sys.h"
+#include "engine/active.h"
 #include "engine/deferred.h"
 #include "engine/engine.h"
 #include "engine/presence.h"
@@ -14,6 +15,8 @@
 #define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
 #define HOT_REST_NS 500  /* after a run without a byte: its recv() takes the lock of packets */
 #define ADOPT_AFTER 256  /* polls at which it had something, and no other */
+#define ACTIVE_ONLY 256  /* passes that ran active sources, of which one looks at all... */
+#define ACTIVE_MOVE 32   /* ...and of those at which they moved bytes */
 #define IDLE_PASSES 1024 /* without a ready source, then only some look */
 #define IDLE_LOOKS  4    /* one of so many */
 
@@ -147,6 +150,11 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     put(&p->passes, passes);
     if (iw_deferred_run(s))
         iw_engine_sent(s);
+    if (atomic_load_explicit(&s->actives, memory_order_relaxed)) {
+        moved = iw_active_run(s, 0);
+        if (passes % (moved ? ACTIVE_MOVE : ACTIVE_ONLY))
+            return moved;
+    }
     if (run_hot(p, &moved))
         return moved;
     if (idle >= IDLE_PASSES && passes % IDLE_LOOKS)
@@ -215,6 +223,7 @@ static void end_lease(struct iw_shard *s)
         iw_engine_kick();
     iw_hand_over_end(s);
     iw_adopted_leave(s);
+    iw_active_rest(s);
 }
 
 void iw_engine_arm(struct iw_poller *p)

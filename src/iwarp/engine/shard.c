@@ -137,6 +137,9 @@ void iw_shards_forget(void)
         atomic_store(&s->owner, NULL);
         atomic_store(&s->leader, NULL);
         atomic_store(&s->leased, false);
+        atomic_store(&s->actives, 0);
+        for (unsigned k = 0; k < IW_ACTIVE; k++)
+            atomic_store(&s->active[k].key, 0);
         s->visits = 0;
         s->visited = s->relieved = false;
 #ifdef LOCK_OWNERS

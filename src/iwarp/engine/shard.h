@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #define IW_SHARDS 64
+#define IW_ACTIVE 16 /* sources of a shard that pollers run at each pass */
 
 struct iw_deferred;
 struct iw_poller;
@@ -35,6 +36,13 @@ struct iw_watch {
     uint64_t served; /* the last look that found a pass, or served the deferred work itself */
     bool visited;    /* the shard's, which only the thread changes */
     uint64_t visits; /* when the waiters are counted, while they leave the sockets off */
+};
+
+/** A place for a source that pollers run without being told; see active.h. */
+struct iw_active {
+    _Atomic uint64_t key; /* 0: none */
+    atomic_bool moved;    /* bytes, since the engine's thread looked last */
+    uint64_t since;       /* the last look that found so; only that thread looks there */
 };
 
 /** Counts one connection; that of the QP alone if it is the whole sum, for fewer than 65,536 of
@@ -62,6 +70,8 @@ extern struct iw_shard {
     atomic_bool near;      /* the next look is at most 100 us away */
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
     atomic_uint runs;                             /* threads that are at it */
+    atomic_uint actives;                          /* a hint: so many of active are taken */
+    struct iw_active active[IW_ACTIVE];
 #ifdef LOCK_OWNERS
     atomic_uint between; /* threads between what they leave or end and the kick that may be due */
 #endif

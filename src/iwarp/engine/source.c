@@ -393,6 +393,24 @@ bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
     return moved;
 }
 
+struct iw_shard *iw_source_place(const struct iw_source *s, uint64_t *key)
+{
+    uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);
+    if (!i)
+        return NULL;
+    *key = slot_event(i, 0).data.u64;
+    return shard_of(slot_at(i));
+}
+
+void iw_source_rest(uint64_t key)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    if (!pin(slot, (uint32_t)(key >> 32)))
+        return;
+    slot->source->rest(slot->source);
+    unpin(slot);
+}
+
 /* ---- fork ---- */
 
 void iw_sources_wait(void)

@@ -20,6 +20,9 @@ struct iw_source {
      * @return whether bytes moved
      */
     bool (*ready)(struct iw_source *s, uint32_t events);
+    /** The pollers that ran it without being told do so no more: its descriptor has to tell, of
+     * what is there already, too. NULL: it always does. */
+    void (*rest)(struct iw_source *s);
 };
 
 /** @return 0, ENOMEM, ENOSPC, or an errno of epoll or of the thread's start */
@@ -28,6 +31,12 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
 
 /** Changes the events asked for. Legal inside ready(). */
 void iw_source_want(struct iw_source *s, uint32_t events);
+
+/** Whether any of these is asked for. */
+static inline bool iw_source_wants(const struct iw_source *s, uint32_t events)
+{
+    return __atomic_load_n(&s->events, __ATOMIC_RELAXED) & events;
+}
 
 /** The source is that of a QP's connection from now on. */
 void iw_source_link(struct iw_source *s, uint32_t qp_num);
@@ -61,6 +70,11 @@ bool iw_source_run(uint64_t key, uint32_t events, uint32_t but);
 bool iw_source_take_out(uint64_t key);
 /** @return false if epoll has no room for it: it stays out, and left to who calls this */
 bool iw_source_put_back(uint64_t key);
+
+/** The shard of a source, and what epoll names it by. @return NULL: it is not added */
+struct iw_shard *iw_source_place(const struct iw_source *s, uint64_t *key);
+/** Puts a source to rest, if it is there. */
+void iw_source_rest(uint64_t key);
 
 /** Waits, up to 100 ms, while the engine's thread is at another QP than @p qp_num. @return whether
  * it was */

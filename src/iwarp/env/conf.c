@@ -17,6 +17,9 @@
 #define SILENCE_S_MAX  3600
 #define PCAP_MB_MAX    1000000
 #define PORT_MIN       1024
+#define SHM_BYTES      (256 * 1024)
+#define SHM_MIN        (64 * 1024)
+#define SHM_MAX        (16 * 1024 * 1024)
 
 static bool parse_number(const char *s, unsigned long min, unsigned long max, unsigned long *out)
 {
@@ -71,6 +74,17 @@ static bool parse_fpdu(struct iw_conf *conf, const char *s)
     } else {
         return false;
     }
+    return true;
+}
+
+/** A power of two: rings are mapped by pages, and these are of 64 KB at most. */
+static bool parse_shm(struct iw_conf *conf, const char *s)
+{
+    unsigned long n = SHM_BYTES;
+    bool on = true;
+    if (!parse_on_off(s, &on) && (!parse_number(s, SHM_MIN, SHM_MAX, &n) || (n & (n - 1))))
+        return false;
+    conf->shm_bytes = on ? (uint32_t)n : 0;
     return true;
 }
 
@@ -230,6 +244,10 @@ static const struct iw_knob knobs[] = {
      parse_crc},
     {"ANYWARP_FPDU", "size", "auto, mss, 128 to 64768", "auto",
      "size of the FPDUs that are sent; mss keeps to one TCP segment", parse_fpdu},
+    {"ANYWARP_SHM", "size", "on, off, 65536 to 16777216", "off",
+     "whether two processes of one host go on through rings in shared memory, and how large a ring "
+     "is, a power of two; on is 262144",
+     parse_shm},
     {"ANYWARP_EXT", "choice", "on, off", "on", "whether to tell peers that this is anywarp",
      parse_ext},
     {"ANYWARP_CONNECT_MS", "number", "100 to 600000", "20000",

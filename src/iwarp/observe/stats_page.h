@@ -136,12 +136,14 @@ struct stats_qp {
         uint32_t size, used; /* work requests that fit, and are posted and not complete */
         uint32_t dial;       /* enum stats_dial; NONE: not by number */
         uint32_t peer_qpn;   /* by number */
-        uint32_t spare[12];
+        uint32_t ring;       /* 1: what goes out goes through a ring in shared memory */
+        uint32_t spare[11];
     } sq;
     struct {
         uint32_t size, used;       /* receives, likewise; 0 with an SRQ */
         uint32_t held, held_bytes; /* messages of the peer that wait for one, and their bytes */
-        uint32_t spare[12];
+        uint32_t ring;             /* 1: what comes in comes through one */
+        uint32_t spare[11];
     } rq;
     struct tls_peer_name tls; /* empty: no TLS */
 };

@@ -9,6 +9,7 @@
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/reset.h"
+#include "qp/rings.h"
 #include "qp/rx_early.h"
 #include "qp/rx_stall.h"
 #include "qp/rx_stream.h"
@@ -21,6 +22,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
 
@@ -129,7 +131,8 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->tx.hold = l->hold;
         qp->silent = l->responder;
         qp->rx.rtr_first = l->responder && a->rtr == MPA_RTR_WRITE;
-        qp->tx.rtr = l->rtr;
+        iw_rings_init(qp, l->shm, l->responder, l->early_len);
+        qp->tx.says = l->rtr;
         qp->end.close = IWC_CLOSE_OPEN;
         qp->tx.linked = qp->was_linked = true;
         iw_visibility_connections(1);
@@ -171,7 +174,7 @@ bool iw_qp_nudge(struct iw_qp *qp)
     iw_qp_enter(qp, &w);
     bool open = qp->tx.linked && !qp->end.error && qp->end.close == IWC_CLOSE_OPEN;
     if (silent && open && qp->tx.half.sent_pos > 0 && between_messages_locked(&qp->tx)) {
-        qp->tx.rtr = MPA_RTR_WRITE;
+        qp->tx.says |= MPA_RTR_WRITE;
         iw_qp_transmit_locked(qp, &w);
     }
     iw_qp_leave(qp, &w);
@@ -294,6 +297,7 @@ void iw_qp_unlink(struct iw_qp *qp)
     if (qp->stream)
         iw_visibility_connections(-1);
     qp->stream = NULL;
+    memset(&qp->rings, 0, sizeof(qp->rings));
     qp->tx.source = NULL;
     qp->cm = NULL;
     iw_pool_put(IW_POOL_BATCH, qp->tx.batch);
@@ -318,8 +322,11 @@ void iw_qp_want_locked(struct iw_qp *qp)
     else if (!qp->tx.rx_ended && !qp->fin_known)
         events |= EPOLLRDHUP;
     if (qp->tx.blocked && !qp->tx.retries)
-        events |= EPOLLOUT;
+        events |= iw_rings_want_locked(qp);
+    bool reads = (events & EPOLLIN) && qp->rings.shm && !iw_source_wants(qp->tx.source, EPOLLIN);
     iw_source_want(qp->tx.source, events);
+    if (reads) /* again: nobody was rung for meanwhile */
+        iwc_stream_shm_arm(qp->rings.shm);
 }
 
 void iw_qp_stop_reading_locked(struct iw_qp *qp)

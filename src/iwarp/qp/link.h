@@ -36,6 +36,8 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed);
 /** What the CM hands over. */
 struct iw_link {
     struct iwc_stream *stream;
+    struct iwc_stream_shm *shm; /* the stream, or what is below a tap on it, if it may go on in
+                                   rings; else NULL */
     struct iw_source *source;
     const struct mpa_result *agreed;
     const struct sockaddr *local, *peer; /* for the statistics; NULL: unknown */

@@ -8,10 +8,10 @@
  * tx_requests.c reads and atomics we ask for, tx_answers.c the peer's, rx_early.c early messages,
  * rx_stall.c what comes behind them, rx_scatter.c memory, mem/mw.c windows, mem/quiesce.h who may
  * still copy, end.c errors and flush, reset.c a new life, explain.c what the log says of them,
- * rx_queue.c receive queues, link.c attach, close and detach of the stream, overrun.c the end of a
- * CQ, pacing.c when what was posted goes out, tx_quantum.c how much of it at a stretch, tx_cork.c
- * what waits for more, tx_taken.c what has gone before what came, ack.c and rnr.c the manners of
- * one by number.
+ * rx_queue.c receive queues, link.c attach, close and detach of the stream, rings.c its way into
+ * rings, overrun.c the end of a CQ, pacing.c when what was posted goes out, tx_quantum.c how much
+ * of it at a stretch, tx_cork.c what waits for more, tx_taken.c what has gone before what came,
+ * ack.c and rnr.c the manners of one by number.
  *
  * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
  * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
@@ -35,7 +35,7 @@
 #include "conn/close.h"
 #include "conn/nego.h"
 #include "conn/rx.h"
-#include "conn/stream.h"
+#include "conn/stream_shm.h"
 #include "conn/tx.h"
 #include "cq/cq.h"
 #include "cq/slots.h"
@@ -211,6 +211,14 @@ struct iw_cork {
     uint64_t copied_pos; /* up to this cut_pos messages are done, though they may be unsent */
 };
 
+#define IW_SAYS_SWITCH 0x20 /* beside the MPA_RTR_* in iw_qp_tx.says */
+
+/** See rings.h. */
+struct iw_rings {
+    struct iwc_stream_shm *shm; /* the stream, if it may go on in rings; else NULL */
+    bool told;                  /* that they are there; under tx.lock */
+};
+
 /** When a poster was last asked to look at what came in. */
 struct iw_checked {
     uint64_t pos;    /* sent_pos */
@@ -276,7 +284,7 @@ struct iw_qp_tx {
     bool rx_takes_in;            /* paused, and yet it is read */
     bool rx_ended;               /* the peer's FIN is read, and done with */
     bool hold;                   /* responder before the first FPDU: nothing may be sent */
-    uint8_t rtr;                 /* MPA_RTR_* to send before anything else */
+    uint8_t says;                /* before anything else: an MPA_RTR_*, IW_SAYS_* */
     uint16_t sent_beyond;        /* bit 1 << opcode for each beyond RFC 5040 that was sent */
     struct iw_grace grace;       /* of the local work request at sq.cut, if that is done */
     struct iw_deferred deferred; /* posted and not transmitted; needs no lock */
@@ -357,7 +365,8 @@ struct iw_qp {
     struct iw_qp_hints hints;
     struct iw_refused refused; /* of its posts */
     struct iw_acks acks;       /* of one by number */
-    struct iw_sent sent;       /* between the halves: given to TCP and not completed yet */
+    struct iw_rings rings;
+    struct iw_sent sent; /* between the halves: given to TCP and not completed yet */
 
     /* under tx.lock */
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */

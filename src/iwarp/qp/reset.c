@@ -59,7 +59,7 @@ static void renew_sending_locked(struct iw_qp_tx *tx)
     tx->unflushed = 0;
     tx->blocked = tx->hold = tx->watched = false;
     tx->rx_paused = tx->rx_takes_in = tx->rx_ended = false;
-    tx->retries = tx->rtr = 0;
+    tx->retries = tx->says = 0;
     tx->sent_beyond = 0;
     iw_grace_init(&tx->grace);
 }
@@ -107,6 +107,7 @@ static void renew_state_locked(struct iw_qp *qp)
     qp->attr = (struct ibv_qp_attr){0};
     qp->same_host = qp->ext = qp->was_linked = qp->silent = qp->fin_known = false;
     qp->by_number = false;
+    memset(&qp->rings, 0, sizeof(qp->rings));
     atomic_store(&qp->hints.heard, false);
     atomic_store(&qp->hints.looked_heard, false);
     iw_stats_set(&qp->stats->error, 0);

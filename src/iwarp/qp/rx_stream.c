@@ -10,6 +10,7 @@
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/link.h"
+#include "qp/rings.h"
 #include "qp/rx_early.h"
 #include "qp/rx_place.h"
 #include "qp/rx_scatter.h"
@@ -132,6 +133,7 @@ const struct iwc_upcalls iw_qp_upcalls = {
     .immediate = on_immediate,
     .atomic_request = on_atomic_request,
     .atomic_response = iw_on_atomic_response,
+    .path = iw_rings_heard,
     .terminate = on_terminate,
 };
 
@@ -485,8 +487,13 @@ void iw_rx_fini(struct iw_qp *qp)
     staging_release(&qp->rx);
 }
 
-/** Sends what waited for TCP. @return whether bytes went out */
-static bool send_rest(struct iw_qp *qp)
+bool iw_rx_go_on(struct iw_qp *qp)
+{
+    assert_held(&qp->rx.lock);
+    return receive(qp, 0);
+}
+
+bool iw_tx_go_on(struct iw_qp *qp)
 {
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
@@ -501,7 +508,7 @@ bool iw_qp_ready(struct iw_qp *qp, uint32_t events)
 {
     bool moved = false;
     if (events & EPOLLOUT)
-        moved = send_rest(qp);
+        moved = iw_tx_go_on(qp);
     if (events == EPOLLOUT)
         return moved;
     if (!lock_try(&qp->rx.lock)) {

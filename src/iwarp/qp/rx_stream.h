@@ -28,6 +28,12 @@ void iw_rx_check(struct iw_qp *qp);
 /** Takes in what stands in the socket of a connection that stalls. rx.lock is held. */
 void iw_rx_take_in(struct iw_qp *qp);
 
+/** Receives, as when the socket may be ready. rx.lock is held. @return whether bytes came in */
+bool iw_rx_go_on(struct iw_qp *qp);
+
+/** Sends what waited for the stream. No lock is held. @return whether bytes went out */
+bool iw_tx_go_on(struct iw_qp *qp);
+
 /** Drops what waits for receives, in the socket, too. rx.lock is held. */
 void iw_rx_abandon(struct iw_qp *qp);
 

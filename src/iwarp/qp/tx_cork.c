@@ -22,7 +22,7 @@ static struct iw_pace_facts facts_locked(struct iw_qp *qp, bool polled, uint64_t
     return (struct iw_pace_facts){
         .polled = polled,
         .heard = atomic_load_explicit(&qp->hints.heard, memory_order_relaxed),
-        .busy = !tx->linked || qp->end.error || tx->hold || tx->rtr || tx->blocked ||
+        .busy = !tx->linked || qp->end.error || tx->hold || tx->says || tx->blocked ||
                 tx->irq_cut != tx->ird.tail,
         .quantum = iw_quantum_bytes_locked(tx),
         .quiet = tx->half.sent_pos - tx->cork.quiet_from,

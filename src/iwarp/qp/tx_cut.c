@@ -9,12 +9,14 @@
 #include "mem/probe.h"
 #include "qp/end.h"
 #include "qp/explain.h"
+#include "qp/rings.h"
 #include "qp/tx_answers.h"
 #include "qp/tx_queue.h"
 #include "qp/tx_requests.h"
 
 #include <string.h>
 
+#define RTRS (MPA_RTR_SEND | MPA_RTR_WRITE | MPA_RTR_READ)
 #define STEP 4096 /* of a search for memory that is gone: no page is smaller */
 
 bool iw_qp_batch_locked(struct iw_qp_tx *tx, size_t limit)
@@ -310,21 +312,32 @@ static void cut_rtr_locked(struct iw_qp *qp)
     uint8_t hdr[RDMAP_READ_REQUEST_HDR];
     struct iwc_msg m = {
         .opcode = RDMAP_WRITE, .stag = IWC_NOTE_RTR, .to = qp->ext ? qp->pub.qp_num : 0};
-    if (qp->tx.rtr == MPA_RTR_READ) {
+    if (qp->tx.says & MPA_RTR_READ) {
         rdmap_read_request_encode(hdr, &nothing);
         m = (struct iwc_msg){
             .opcode = RDMAP_READ_REQUEST, .hdr = hdr, .hdr_len = RDMAP_READ_REQUEST_HDR};
         iw_rtr_sent_locked(&qp->tx);
     }
     iwc_tx_cut(&qp->tx.half, qp->tx.batch, &m);
-    qp->tx.rtr = 0;
+    qp->tx.says &= (uint8_t)~RTRS;
+}
+
+/** What goes before everything else. @return false if nothing may follow it in this batch */
+static bool cut_first_locked(struct iw_qp *qp)
+{
+    struct iw_qp_tx *tx = &qp->tx;
+    assert_held(&tx->lock);
+    if (tx->says & RTRS)
+        cut_rtr_locked(qp);
+    bool follows = !qp->end.error && (wr_may_go(tx) || tx->irq_cut != tx->ird.tail);
+    return !(tx->says & IW_SAYS_SWITCH) || !follows || iw_rings_cut_locked(qp);
 }
 
 enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
 {
     bool whole = true, stranded = iw_qp_is_stranded_locked(qp);
-    if (qp->tx.rtr && !stranded)
-        cut_rtr_locked(qp);
+    if (qp->tx.says && !stranded && !cut_first_locked(qp))
+        return IW_OK;
     if (qp->by_number)
         iw_acks_cut_locked(qp, !stranded && wr_may_go(&qp->tx));
     while (whole) {

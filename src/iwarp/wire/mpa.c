@@ -120,3 +120,19 @@ uint32_t mpa_start_take_qpn(struct mpa_start *m)
     uint32_t qpn = get_be32(m->pd + m->pd_len);
     return qpn <= MPA_QPN_MAX ? qpn : 0;
 }
+
+size_t mpa_start_add_offer(uint8_t *buf, size_t len, const uint8_t *offer)
+{
+    put_be16(buf + PD_LEN_AT, (uint16_t)(get_be16(buf + PD_LEN_AT) + MPA_OFFER));
+    memcpy(buf + len, offer, MPA_OFFER);
+    return len + MPA_OFFER;
+}
+
+bool mpa_start_take_offer(struct mpa_start *m, uint8_t *offer)
+{
+    if (!(m->flags & MPA_FLAG_SHM) || m->pd_len < MPA_OFFER)
+        return false;
+    m->pd_len -= MPA_OFFER;
+    memcpy(offer, m->pd + m->pd_len, MPA_OFFER);
+    return true;
+}

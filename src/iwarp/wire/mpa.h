@@ -19,8 +19,9 @@
 #define MPA_DEPTH_MAX    0x3fff /* largest IRD or ORD the block can carry */
 #define MPA_QPN          4      /* the number of a QP behind the private data */
 #define MPA_QPN_MAX      0xffffff
+#define MPA_OFFER        32 /* where the responder can be met, behind that, with MPA_FLAG_SHM */
 
-/** Flag bits. The low four bits are reserved; between our own peers three of them are used. */
+/** Flag bits. The low four bits are reserved; between our own peers they are used. */
 #define MPA_FLAG_M           0x80
 #define MPA_FLAG_C           0x40
 #define MPA_FLAG_R           0x20
@@ -28,6 +29,7 @@
 #define MPA_FLAG_EXT_REPLY   0x04 /* reply: "I am anywarp" with MPA_FLAG_EXT_REQUEST clear */
 #define MPA_FLAG_EXT_REQUEST 0x02 /* request: "I am anywarp"; peers that echo flags echo it too */
 /* Of use only where the two above say so. */
+#define MPA_FLAG_SHM         0x01 /* both: "rings in shared memory may carry what follows" */
 #define MPA_FLAG_QPN_REQUEST 0x04 /* request: "tell me the number of your QP" */
 #define MPA_FLAG_QPN_REPLY   0x08 /* reply: it stands behind the private data */
 #define MPA_FLAG_FULL        0x08 /* rejection: by a full backlog, not by the program */
@@ -89,5 +91,13 @@ size_t mpa_start_add_qpn(uint8_t *buf, size_t len, uint32_t qpn);
  * @return up to MPA_QPN_MAX; 0: there is none
  */
 uint32_t mpa_start_take_qpn(struct mpa_start *m);
+
+/** Puts an offer of MPA_OFFER bytes behind all of a Reply, in which there is room for it. @return
+ * size of the frame now */
+size_t mpa_start_add_offer(uint8_t *buf, size_t len, const uint8_t *offer);
+
+/** Takes it off the private data of a decoded Reply of our own peer. @return false if there is
+ * none */
+bool mpa_start_take_offer(struct mpa_start *m, uint8_t *offer);
 
 #endif

@@ -45,6 +45,13 @@ const struct rdmap_op rdmap_ops[RDMAP_OPCODES] = {
                                .hdr_len = RDMAP_ATOMIC_RESPONSE_HDR,
                                .single = true,
                                .exact = true},
+    /* Not among what is asked for: a Terminate tells by the MSN which of that it is about. */
+    [RDMAP_PATH] = {.name = "Path Control",
+                    .qn = DDP_QN_ATOMIC,
+                    .hdr_len = RDMAP_PATH_HDR,
+                    .single = true,
+                    .exact = true,
+                    .extension = true},
     [RDMAP_SEND_IMM] = {.name = "Send with Immediate",
                         .qn = DDP_QN_SEND,
                         .hdr_len = RDMAP_SEND_IMM_HDR,

@@ -3,6 +3,8 @@
 
 #include "wire/bytes.h"
 
+#include <string.h>
+
 #define AOP_MASK 0xf
 
 void rdmap_read_request_decode(const uint8_t *p, struct rdmap_read_request *out)

@@ -22,6 +22,7 @@ enum rdmap_opcode {
     RDMAP_IMM_SE = 0x9,
     RDMAP_ATOMIC_REQUEST = 0xa,
     RDMAP_ATOMIC_RESPONSE = 0xb,
+    RDMAP_PATH = 0xc, /* experimental, as the next: of the path of the stream, not of messages */
     RDMAP_SEND_IMM = 0xf, /* experimental (RFC 6580): data behind 4 bytes imm, 1 byte flags, 3 zero;
                              only between peers that agreed on the extension */
 };
@@ -32,6 +33,7 @@ enum rdmap_opcode {
 #define RDMAP_ATOMIC_RESPONSE_HDR 12
 #define RDMAP_IMM_HDR             8
 #define RDMAP_SEND_IMM_HDR        8
+#define RDMAP_PATH_HDR            4
 
 /** RFC 5040 section 4.4. */
 struct rdmap_read_request {
@@ -60,6 +62,9 @@ struct rdmap_atomic_response {
     uint32_t id;
     uint64_t original;
 };
+
+/** What follows in this direction is in the ring; others mean nothing. */
+#define RDMAP_PATH_SWITCH 2
 
 /*
  * Decoders read exactly the header's bytes, whose presence ddp_decode() has checked; encoders write

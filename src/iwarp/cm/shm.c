@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rings for the connections between processes of one host: which may have them, and how both ends
+ * come to share them (local/meeting.h, qp/rings.h). What fails stays on TCP, and nobody is told.
+ */
+#include "cm/endpoint.h"
+
+#include "common/sys.h"
+#include "engine/active.h"
+#include "env/conf.h"
+#include "env/gather.h"
+#include "qp/rings.h"
+
+#define ROUNDS 16 /* of a thread that was rung for, while bytes come */
+
+static struct iw_cm *of_bell(struct iw_source *s)
+{
+    return container_of(s, struct iw_cm, shm.source);
+}
+
+/* ---- the stream ---- */
+
+static void look_again(struct iw_timer *t);
+static void come_now(struct iw_timer *t);
+
+static void due(void *arg)
+{
+    struct iw_cm *cm = arg;
+    iw_timer_set(&cm->shm.timer, 0, come_now);
+}
+
+static void again(void *arg)
+{
+    struct iw_cm *cm = arg;
+    iw_timer_set(&cm->shm.again, 0, look_again);
+}
+
+static const struct iwc_shm_user user = {.gather = iw_gather, .due = due, .again = again};
+
+static void hold(struct iw_offer *o)
+{
+    iw_cm_get(container_of(o, struct iw_cm, shm.offer));
+}
+
+static void taken(struct iw_offer *o, int bell, int memory, uint32_t ring);
+
+void iw_cm_shm_begin(struct iw_cm *cm)
+{
+    if (!iw_conf()->shm_bytes || !cm->same_host || cm->itself || cm->tls || cm->tcp.base.faults ||
+        iw_cm_wants_crc(cm))
+        return;
+    iwc_stream_shm_init(&cm->shm.stream, &cm->tcp.base, &user, cm);
+    list_init(&cm->shm.offer.link);
+    cm->shm.offer.hold = hold;
+    cm->shm.offer.taken = taken;
+    cm->shm.bell = -1;
+    cm->shm.may = true;
+    cm->stream = &cm->shm.stream.base;
+}
+
+bool iw_cm_shm_may(const struct iw_cm *cm, const struct iw_qp *qp)
+{
+    return cm->shm.may && qp && !qp->by_number;
+}
+
+/* ---- the bell ---- */
+
+/** Has somebody look at the ring by itself, or rung for. The QP is pinned. */
+static void settle(struct iw_cm *cm)
+{
+    /* What is not read now is armed when it is again (iw_qp_want_locked). */
+    if (iw_source_wants(&cm->source, EPOLLIN) && !iw_active_add(&cm->shm.source))
+        iwc_stream_shm_arm(&cm->shm.stream);
+}
+
+/** @return whether bytes moved */
+static bool go_on(struct iw_qp *qp, bool *looked)
+{
+    bool moved = false, more;
+    int rounds = 0;
+    do {
+        more = iw_rings_rung(qp, looked);
+        moved |= more;
+    } while (more && ++rounds < ROUNDS);
+    return moved;
+}
+
+static void on_again(struct iw_cm *cm, struct iw_qp *qp)
+{
+    bool looked;
+    go_on(qp, &looked);
+    if (looked)
+        settle(cm);
+    else
+        again(cm);
+}
+
+static void look_again(struct iw_timer *t)
+{
+    iw_cm_with_qp(container_of(t, struct iw_cm, shm.again), on_again);
+}
+
+static void rest(struct iw_source *s)
+{
+    iwc_stream_shm_arm(&of_bell(s)->shm.stream);
+}
+
+static bool rung(struct iw_source *s, uint32_t events)
+{
+    struct iw_cm *cm = of_bell(s);
+    struct iw_qp *qp = atomic_load(&cm->qp);
+    bool moved = false, looked = true;
+    if (qp) { /* as in endpoint.c */
+        atomic_fetch_add(&qp->pins, 1);
+        iw_source_move(&cm->source, &qp->tx.deferred.home);
+        iw_source_move(s, &qp->tx.deferred.home);
+        moved = events ? go_on(qp, &looked) : iw_rings_rung(qp, &looked);
+    }
+    if (events && looked) {
+        bool more = iwc_stream_shm_hear(&cm->shm.stream);
+        if (!more)
+            iw_source_want(s, EPOLLET); /* once more at most: TCP tells of the end */
+        if (qp && more)
+            iw_rings_switch(qp); /* who rings has mapped them */
+        if (qp)
+            settle(cm);
+    }
+    if (qp)
+        atomic_fetch_sub(&qp->pins, 1);
+    return moved;
+}
+
+/* ---- how both ends come to share them ---- */
+
+/** @return whether it has them now */
+static bool attach(struct iw_cm *cm, bool made, int bell)
+{
+    struct iwc_shm_rings rings = iw_pages_rings(&cm->shm.pages, made, bell);
+    cm->shm.bell = bell;
+    cm->shm.source.rest = rest;
+    iwc_stream_shm_attach(&cm->shm.stream, &rings);
+    return iw_source_add(&cm->shm.source, bell, EPOLLIN, rung) == 0;
+}
+
+/** The QP stays linked meanwhile: whoever takes it waits for this thread. */
+static bool begin_locked(struct iw_cm *cm)
+{
+    assert_held(&cm->lock);
+    return atomic_load(&cm->qp) && cm->fd >= 0 && !cm->shm.pages.base;
+}
+
+void iw_cm_shm_offer(struct iw_cm *cm, const struct iw_qp *qp)
+{
+    struct mpa_conf *conf = &cm->nego->conf;
+    bool asked = cm->nego->peer.flags & MPA_FLAG_SHM;
+    conf->shm = asked && iw_cm_shm_may(cm, qp) && !iw_offer_make(&cm->shm.offer, conf->offer);
+}
+
+struct arrival {
+    int bell, memory;
+    uint32_t ring;
+};
+
+static bool meet(struct iw_cm *cm, const struct arrival *a)
+{
+    lock_get(&cm->lock);
+    bool done = begin_locked(cm) && !iw_pages_open(&cm->shm.pages, a->memory, a->ring) &&
+                attach(cm, false, a->bell);
+    lock_put(&cm->lock);
+    return done;
+}
+
+/** The initiator hears of it by the bell, not by TCP. */
+static void say_yes(struct iw_cm *cm, struct iw_qp *qp)
+{
+    iwc_stream_shm_ring(&cm->shm.stream);
+    iw_rings_switch(qp);
+}
+
+static void taken(struct iw_offer *o, int bell, int memory, uint32_t ring)
+{
+    struct iw_cm *cm = container_of(o, struct iw_cm, shm.offer);
+    struct arrival a = {.bell = bell, .memory = memory, .ring = ring};
+    bool done = meet(cm, &a);
+    sys_close(memory);
+    if (done)
+        iw_cm_with_qp(cm, say_yes);
+    else if (cm->shm.bell < 0)
+        sys_close(bell);
+    iw_cm_put(cm);
+}
+
+/** Goes to where the responder is, with memory for both. All is ready before it is asked. */
+static void come(struct iw_cm *cm, struct iw_qp *qp)
+{
+    const uint8_t *said = cm->nego->result.offer;
+    struct iw_pages *pages = &cm->shm.pages;
+    (void)qp;
+    lock_get(&cm->lock);
+    int memory = begin_locked(cm) ? iw_pages_make(pages, iw_conf()->shm_bytes) : -1;
+    int bell = memory < 0 ? -1 : iw_offer_visit(said);
+    if (bell < 0)
+        iw_pages_close(pages);
+    else if (attach(cm, true, bell))
+        iw_offer_greet(bell, said, memory, (uint32_t)pages->ring);
+    lock_put(&cm->lock);
+    if (memory >= 0)
+        sys_close(memory);
+}
+
+static void come_now(struct iw_timer *t)
+{
+    iw_cm_with_qp(container_of(t, struct iw_cm, shm.timer), come);
+}
+
+/* ---- the end ---- */
+
+void iw_cm_shm_end(struct iw_cm *cm)
+{
+    if (!cm->shm.may)
+        return;
+    iw_offer_withdraw(&cm->shm.offer);
+    iw_timer_cancel(&cm->shm.timer);
+    iw_source_del(&cm->shm.source);
+    iw_timer_cancel(&cm->shm.again);
+    lock_get(&cm->lock);
+    iwc_stream_shm_kill(&cm->shm.stream);
+    iw_pages_close(&cm->shm.pages);
+    int bell = cm->shm.bell;
+    cm->shm.bell = -1;
+    lock_put(&cm->lock);
+    if (bell >= 0)
+        sys_close(bell);
+}
+
+void iw_cm_shm_forget(struct iw_cm *cm)
+{
+    if (!cm->shm.may)
+        return;
+    iwc_stream_shm_kill(&cm->shm.stream);
+    iw_source_del(&cm->shm.source);
+    iw_pages_forget(&cm->shm.pages);
+    list_init(&cm->shm.offer.link);
+    if (cm->shm.bell >= 0)
+        sys_close(cm->shm.bell);
+    cm->shm.bell = -1;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A byte stream that begins on TCP and goes on in rings, one each way, that the peer maps, too. TCP
+ * stays as its lifeline: what it tells of the end comes behind what was published before.
+ *
+ * Each direction switches on its own: the sender says so in band, as the last that it gives to TCP.
+ * Until then, and if that is never, all goes over TCP, and nothing is different.
+ *
+ * The peer that is gone is told of by recv, behind what it sent; until then a send to it is one for
+ * which there is no room.
+ *
+ * A bell, a packet socket to the peer, is rung for whoever sleeps; ring.h says when. Bytes are
+ * copied out of the ring before anybody judges them.
+ */
+#ifndef ANYWARP_CONN_STREAM_SHM_H
+#define ANYWARP_CONN_STREAM_SHM_H
+
+#include "conn/ring.h"
+#include "conn/stream.h"
+
+/* What the stream asks whom it belongs to. No function takes a lock that a send or recv holds. */
+struct iwc_shm_user {
+    /** As in struct iwc_tls_user. */
+    bool (*gather)(uint8_t *to, size_t skip, size_t len, const struct iovec *iov, unsigned n);
+    /** So much has gone over TCP that rings pay. Once. */
+    void (*due)(void *arg);
+    /** Something is in the ring, and nobody is rung for it: have somebody look, soon. */
+    void (*again)(void *arg);
+};
+
+/** What both ends have mapped: a ring in and a ring out. */
+struct iwc_shm_rings {
+    struct iwc_ring_ctl *in_ctl, *out_ctl;
+    uint8_t *in, *out; /* size bytes, twice */
+    size_t size;
+    int bell; /* the owner's, as the memory is; both stay until iwc_stream_shm_kill() */
+};
+
+struct iwc_stream_shm {
+    struct iwc_stream base;
+    struct iwc_stream *under;
+    const struct iwc_shm_user *user;
+    void *arg;
+    struct iwc_ring in, out;
+    int bell;
+    atomic_bool attached;  /* the rings are there */
+    atomic_bool dead;      /* nothing goes through any more */
+    atomic_bool tells;     /* due() is called at the threshold */
+    atomic_uint parts;     /* sends and recvs over TCP so far */
+    atomic_ulong bytes;    /* that they moved */
+    atomic_bool look;      /* TCP may have something: its end */
+    atomic_bool told_end;  /* by a recv */
+    atomic_bool asked;     /* the peer rings when there is room */
+    uint64_t left;         /* bytes to give to TCP, then the ring is next; UINT64_MAX: not yet */
+    uint64_t received;     /* bytes of the stream that came by TCP */
+    bool from_ring, ended; /* ended: TCP has told of the end */
+    int end;               /* 0: FIN, or a negative errno */
+};
+
+/** Over @p under, which outlives it. Nothing to undo. */
+void iwc_stream_shm_init(struct iwc_stream_shm *s, struct iwc_stream *under,
+                         const struct iwc_shm_user *user, void *arg);
+
+/**
+ * FPDUs follow, of which @p early bytes were received already.
+ * @param tells  whether due() is called
+ */
+void iwc_stream_shm_begin(struct iwc_stream_shm *s, size_t early, bool tells);
+
+/** The rings are there. Once. */
+void iwc_stream_shm_attach(struct iwc_stream_shm *s, const struct iwc_shm_rings *rings);
+
+/** What is sent behind the next @p bytes goes into the ring. As send. */
+void iwc_stream_shm_switch_out(struct iwc_stream_shm *s, uint64_t bytes);
+
+/**
+ * What is received behind byte @p pos of the stream comes from the ring. As recv.
+ * @return false if there are no rings, or more has come by TCP
+ */
+bool iwc_stream_shm_switch_in(struct iwc_stream_shm *s, uint64_t pos);
+
+/** The descriptor of TCP is ready: recv looks there, too. Any thread. */
+void iwc_stream_shm_look(struct iwc_stream_shm *s);
+
+/** Asks to be rung for when something comes in; if it is there already, again(). Any thread. */
+void iwc_stream_shm_arm(struct iwc_stream_shm *s);
+
+/** What tells of room. */
+enum iwc_shm_room {
+    IWC_SHM_TCP,  /* the descriptor of TCP does */
+    IWC_SHM_BELL, /* the peer rings */
+    IWC_SHM_NOW,  /* there is room */
+};
+
+/** Behind a send that found none. As send. */
+enum iwc_shm_room iwc_stream_shm_want(struct iwc_stream_shm *s);
+
+/** Whether there was none when that was last asked, and so somebody waits. */
+bool iwc_stream_shm_asked(struct iwc_stream_shm *s);
+
+/** Rings the peer's bell, though nothing was published. */
+void iwc_stream_shm_ring(const struct iwc_stream_shm *s);
+
+/** Hears the bell. @return false if it will never ring again */
+bool iwc_stream_shm_hear(struct iwc_stream_shm *s);
+
+/** The rings are not touched any more, by anybody. The caller has made sure that nobody is. */
+void iwc_stream_shm_kill(struct iwc_stream_shm *s);
+
+#endif

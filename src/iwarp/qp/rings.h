@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A connection between two processes of one host begins on TCP and goes on in rings
+ * (conn/stream_shm.h), when both ends have mapped them. Each says so in band, in front of the next
+ * that it sends, for its own direction: never alone, as a peer that only sends may end with what it
+ * has not read, and its TCP would throw away what is still to go.
+ */
+#ifndef ANYWARP_QP_RINGS_H
+#define ANYWARP_QP_RINGS_H
+
+#include "qp/qp.h"
+
+/** Of a new link. @param s  NULL: TCP alone. tx.lock */
+void iw_rings_init(struct iw_qp *qp, struct iwc_stream_shm *s, bool responder, size_t early);
+
+/** What the peer says of the path: an upcall of conn/rx.h. rx.lock */
+int iw_rings_heard(void *up, uint32_t kind);
+
+/** The rings are there: what is sent goes through them from now on. No lock is held. */
+void iw_rings_switch(struct iw_qp *qp);
+
+/** Cuts what there is to tell, if something follows. @return false if nothing may do so in this
+ * batch. tx.lock */
+bool iw_rings_cut_locked(struct iw_qp *qp);
+
+/**
+ * Somebody has rung, or may have: goes on with what comes in, and what waits for room.
+ * @param looked  [out] false if another thread was at it
+ * @return whether bytes moved
+ */
+bool iw_rings_rung(struct iw_qp *qp, bool *looked);
+
+/** TCP, or the ring, is full: has room told of. @return what epoll is to be asked for. tx.lock */
+uint32_t iw_rings_want_locked(struct iw_qp *qp);
+
+#endif
