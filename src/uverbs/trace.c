@@ -19,6 +19,8 @@ static void start(void)
     if (path && *path)
         file = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
                             0600);
+    if (path && *path && file < 0)
+        fprintf(stderr, "anywarp: ANYWARP_UVERBS_TRACE=%s cannot be opened: no trace\n", path);
     if (file >= 0 && fstat(file, &first) != 0)
         file = -1;
 }

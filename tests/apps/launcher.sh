@@ -62,6 +62,11 @@ expect 0 '^anywarp: ANYWARP_CRC=maybe is not understood \(auto, on, off\): ignor
     "$ANYWARP" run --crc maybe ibv_devices
 expect 0 '^anywarp: VERBS_LOG_LEVEL=debug is not understood' "$ANYWARP" run --log debug ibv_devices
 expect 0 '^anywarp: VERBS_LOG_LEVEL=99 is more than 4: 4 is taken$' "$ANYWARP" run --log 99 ibv_devices
+ping=(rping -c -a 127.0.0.1 -p 9 -C 1) # nobody is there; it stays when it may not connect
+expect 255 '^anywarp: ANYWARP_CONGESTION=none_such: the kernel does not have it: the system.s is used$' \
+    "$ANYWARP" run -e ANYWARP_CONGESTION=none_such "${ping[@]}"
+expect 124 '^anywarp: ANYWARP_ACCESS: /nowhere: cannot be opened: nobody may connect$' \
+    timeout 2 "$ANYWARP" run -e ANYWARP_ACCESS=/nowhere "${ping[@]}"
 expect 2 'should be VARIABLE=VALUE' "$ANYWARP" run -e =on true
 expect 0 "$libraries/libibverbs.so.1" "$ANYWARP" run ldd "$(type -P rping)"
 expect 0 "$libraries/librdmacm.so.1" "$ANYWARP" run ldd "$(type -P rping)"

@@ -44,6 +44,11 @@ differ=$(diff "$dir/ours" "$dir/theirs" | grep '^[<>]' |
     grep -vE 'comp_cntr|QP_ATTACH_|effective_speed') # of rdma-core 65
 [ -z "$differ" ] || failed "ibv_devinfo -v differs: $differ" ours theirs
 
+start untraced -e ANYWARP_UVERBS_TRACE="$dir/none/trace" $system /usr/bin/ibv_devinfo
+expect_status 'a trace that cannot be written' untraced 20 0
+grep -q "^anywarp: ANYWARP_UVERBS_TRACE=$dir/none/trace cannot be opened: no trace\$" "$dir/untraced.err" ||
+    failed 'a trace that cannot be written is not told' untraced
+
 ANYWARP_UVERBS_TRACE=$dir/trace
 export ANYWARP_UVERBS_TRACE
 rping=(rping -a 127.0.0.1 -p PORT -v -V -C 20)

@@ -6,6 +6,7 @@
 #include "env/conf.h"
 #include "env/ephemeral.h"
 #include "env/fd.h"
+#include "env/log.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -24,6 +25,15 @@ static void set_int(int fd, int level, int name, int value)
     sys_setsockopt(fd, level, name, &value, sizeof(value));
 }
 
+static void set_congestion(int fd, const char *name)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    long r = sys_setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name));
+    if (r && !atomic_flag_test_and_set(&told))
+        iw_log(IW_LOG_ASKED, "ANYWARP_CONGESTION=%s: the kernel %s: the system's is used", name,
+               r == -EPERM ? "gives it to root only" : "does not have it");
+}
+
 int iw_cm_socket(int family, const struct iw_cm *cm)
 {
     const struct iw_conf *conf = iw_conf();
@@ -38,8 +48,7 @@ int iw_cm_socket(int family, const struct iw_cm *cm)
     if (family == AF_INET6)
         set_int((int)fd, IPPROTO_IPV6, IPV6_V6ONLY, cm->afonly);
     if (conf->congestion[0])
-        sys_setsockopt((int)fd, IPPROTO_TCP, TCP_CONGESTION, conf->congestion,
-                       (socklen_t)strlen(conf->congestion));
+        set_congestion((int)fd, conf->congestion);
     if (cm->tos_set)
         iw_cm_socket_tos((int)fd, cm->tos);
     return (int)fd;

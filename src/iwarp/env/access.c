@@ -2,11 +2,13 @@
 #include "env/access.h"
 
 #include "env/conf.h"
+#include "env/log.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +184,15 @@ static FILE *open_rules(const char *path, char why[IW_ACCESS_WHY_MAX])
     return NULL;
 }
 
+/** The file cannot be used, which who asked for it hears once; @p ask NULL: it is only tried. */
+static enum iw_access unusable(const struct iw_access_ask *ask, const char *why)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (ask && !atomic_flag_test_and_set(&told))
+        iw_log(IW_LOG_ASKED, "ANYWARP_ACCESS: %s: nobody may connect", why);
+    return IW_ACCESS_NO;
+}
+
 /** @param ask  NULL: every line is read, and none decides */
 static enum iw_access read_rules(FILE *f, const char *path, const struct iw_access_ask *ask,
                                  char why[IW_ACCESS_WHY_MAX])
@@ -197,7 +208,7 @@ static enum iw_access read_rules(FILE *f, const char *path, const struct iw_acce
             continue;
         if (!whole || !parse(line, &r)) {
             snprintf(why, IW_ACCESS_WHY_MAX, "%s: line %u is not understood", path, n);
-            return IW_ACCESS_NO;
+            return unusable(ask, why);
         }
         if (decided || !judge(&r, ask, &found))
             continue;
@@ -207,7 +218,7 @@ static enum iw_access read_rules(FILE *f, const char *path, const struct iw_acce
     }
     if (ferror(f)) {
         snprintf(why, IW_ACCESS_WHY_MAX, "%s: cannot be read", path);
-        return IW_ACCESS_NO;
+        return unusable(ask, why);
     }
     return verdict;
 }
@@ -217,7 +228,7 @@ static enum iw_access consult(const char *path, const struct iw_access_ask *ask,
 {
     FILE *f = open_rules(path, why);
     if (!f)
-        return IW_ACCESS_NO;
+        return unusable(ask, why);
     enum iw_access verdict = read_rules(f, path, ask, why);
     fclose(f);
     return verdict;
