@@ -53,15 +53,25 @@ bool iw_log_on(enum iw_log_level level)
     return (int)level <= level_max;
 }
 
+/** @return whether all of it is there; a disk may be full */
+static bool put_in_file(const char *line, size_t len)
+{
+    long fd = sys_open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return false;
+    bool all = sys_write((int)fd, line, len) == (long)len;
+    sys_close((int)fd);
+    return all;
+}
+
 static void put(const char *line, size_t len)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    long fd = file ? sys_open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -ENOENT;
-    if (file && fd < 0 && !atomic_flag_test_and_set(&told))
-        warn("VERBS_LOG_FILE=", file, "cannot be opened: the log comes here");
-    sys_write(fd < 0 ? STDERR_FILENO : (int)fd, line, len);
-    if (fd >= 0)
-        sys_close((int)fd);
+    if (file && put_in_file(line, len))
+        return;
+    if (file && !atomic_flag_test_and_set(&told))
+        warn("VERBS_LOG_FILE=", file, "cannot be written: the log comes here");
+    sys_write(STDERR_FILENO, line, len);
 }
 
 void iw_vlog(enum iw_log_level level, const char *fmt, va_list ap)
