@@ -5,7 +5,7 @@
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
-need ibv_rc_pingpong ibv_srq_pingpong ib_write_bw
+need ibv_rc_pingpong ibv_uc_pingpong ibv_srq_pingpong ib_write_bw
 
 # With a sanitizer, all sizes one after another would take minutes.
 all_sizes=yes
@@ -48,6 +48,16 @@ done <<'EOF'
 -q 1
 EOF
 
+# Unreliable connections.
+for options in '' -e '-n 10000' '-s 1048576 -n 200'; do
+    # shellcheck disable=SC2086 # options are words
+    pair ibv_uc_pingpong -g 1 $options
+done
+for program in 'ib_send_lat -n 100' 'ib_write_lat -n 100' 'ib_write_bw -n 1000' 'ib_write_bw -q 8 -n 500'; do
+    # shellcheck disable=SC2086 # options are words
+    pair $program -F -c UC
+done
+
 # On a RoCE device, by both its GIDs, and with one end on each kind.
 export ANYWARP_DEVICES='anywarp0=iwarp: anyroce0=roce:'
 for options in '-g 0' '-g 1 -e' '-g 0 -n 10000' '-g 0 -s 1048576 -n 200'; do
@@ -59,6 +69,13 @@ for operation in send write read atomic; do
     pair ib_${operation}_bw -F -d anyroce0 -n 1000
     pair ib_${operation}_lat -F -d anyroce0 -n 100
 done
+pair ibv_uc_pingpong -d anyroce0 -g 0
+for options in '-n 1000' '-b -n 1000' '-e -s 64 -n 5000' '-q 4 -n 500'; do
+    # shellcheck disable=SC2086 # options are words
+    pair ib_send_bw -F -d anyroce0 -c UC $options
+done
+pair ib_write_bw -F -d anyroce0 -c UC -n 1000
+pair ib_send_lat -F -d anyroce0 -c UC -n 100
 pair ib_send_bw -F -d anyroce0 --use-srq -n 1000
 pair ib_write_bw -F -d anyroce0 -q 8 -n 500
 port=$(free_port)

@@ -9,6 +9,7 @@
 
 static const struct iw_hello hello = {
     .kind = IW_HELLO_DOUBTS,
+    .uc = true,
     .token = 0x0102030405060708,
     .from = {.qpn = 0x8a2501, .epoch = 0x11223344, .gid.raw = {[10] = 0xff, 0xff, 192, 0, 2, 1}},
     .to = {.qpn = 0xfffffe, .epoch = 0, .gid.raw = {0xfe, 0x80, [15] = 2}},
@@ -22,6 +23,7 @@ static void there_and_back(void **state)
     iw_hello_encode(bytes, &hello);
     assert_true(iw_hello_decode(bytes, sizeof(bytes), &h));
     assert_int_equal(h.kind, hello.kind);
+    assert_int_equal(h.uc, hello.uc);
     assert_true(h.token == hello.token);
     assert_memory_equal(&h.from, &hello.from, sizeof(h.from));
     assert_memory_equal(&h.to, &hello.to, sizeof(h.to));
@@ -33,7 +35,7 @@ static void there_and_back(void **state)
 static void layout(void **state)
 {
     static const uint8_t want[IW_HELLO_BYTES] = {
-        'A',  'W',  'Q',  'P',  'N', 2, 2, 0, 0,    0x8a, 0x25, 1, 0, 0xff, 0xff, 0xfe,
+        'A',  'W',  'Q',  'P',  'N', 2, 2, 1, 0,    0x8a, 0x25, 1, 0, 0xff, 0xff, 0xfe,
         0x11, 0x22, 0x33, 0x44, 0,   0, 0, 0, 0,    0,    0,    0, 0, 0,    0,    0,
         0,    0,    0xff, 0xff, 192, 0, 2, 1, 0xfe, 0x80, 0,    0, 0, 0,    0,    0,
         0,    0,    0,    0,    0,   0, 0, 2, 1,    2,    3,    4, 5, 6,    7,    8,
@@ -54,7 +56,7 @@ static void not_one(void **state)
         {5, 3},             /* a version to come */
         {5, 1},             /* one before, without tokens */
         {6, 4},             /* a kind of that one */
-        {7, 1},     {8, 1}, /* numbers have 24 bits */
+        {7, 2},     {8, 1}, /* numbers have 24 bits */
         {12, 0xff},
     };
     uint8_t bytes[IW_HELLO_BYTES + 1] = {0};

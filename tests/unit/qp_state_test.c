@@ -111,6 +111,28 @@ static bool is_cm_rule(int from, int to)
     return false;
 }
 
+/* What UC has not, and where it may do otherwise. */
+static bool expected_of_uc(int from, int rule, int mask)
+{
+    const int rc_only = bits_of("TIMEOUT RETRY RNR ORD IRD MIN_RNR");
+    bool port = is(states[from], "SQD") && (mask & IBV_QP_PORT);
+    return !(mask & rc_only) && !port &&
+           (expected(rule, false, mask) || expected(rule, false, mask | rc_only) ||
+            expected(rule, false, mask | (rc_only & bits_of("IRD MIN_RNR"))) ||
+            expected(rule, false, mask | (rc_only & bits_of("TIMEOUT RETRY RNR ORD"))));
+}
+
+static void every_mask_of_uc(void **state)
+{
+    (void)state;
+    for (int from = 0; from < STATES; from++)
+        for (int to = 0; to < STATES; to++)
+            for (int mask = IBV_QP_STATE; mask < ATTRIBUTES; mask += 2)
+                if (iw_qp_modify_is_ok(IW_QP_RULES_UC, from, to, mask) !=
+                    expected_of_uc(from, rule_of(from, to), mask))
+                    fail_msg("%s to %s with mask 0x%x", states[from], states[to], mask);
+}
+
 static void every_mask_with_a_state(void **state)
 {
     (void)state;
@@ -119,8 +141,10 @@ static void every_mask_with_a_state(void **state)
             int rule = rule_of(from, to);
             bool cm = is_cm_rule(from, to);
             for (int mask = IBV_QP_STATE; mask < ATTRIBUTES; mask += 2)
-                if (iw_qp_modify_is_ok(true, from, to, mask) != expected(rule, cm, mask) ||
-                    iw_qp_modify_is_ok(false, from, to, mask) != expected(rule, false, mask))
+                if (iw_qp_modify_is_ok(IW_QP_RULES_CM, from, to, mask) !=
+                        expected(rule, cm, mask) ||
+                    iw_qp_modify_is_ok(IW_QP_RULES_RC, from, to, mask) !=
+                        expected(rule, false, mask))
                     fail_msg("%s to %s with mask 0x%x", states[from], states[to], mask);
         }
 }
@@ -136,8 +160,8 @@ static void every_mask_without_a_state(void **state)
                             mask == (IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
             bool ok = any_time || expected(rule, false, mask | IBV_QP_STATE);
             bool roce = mask == 0 || expected(rule, false, mask | IBV_QP_STATE);
-            if (iw_qp_modify_is_ok(true, s, s, mask) != ok ||
-                iw_qp_modify_is_ok(false, s, s, mask) != roce)
+            if (iw_qp_modify_is_ok(IW_QP_RULES_CM, s, s, mask) != ok ||
+                iw_qp_modify_is_ok(IW_QP_RULES_RC, s, s, mask) != roce)
                 fail_msg("%s with mask 0x%x", states[s], mask);
         }
     }
@@ -166,13 +190,15 @@ static void what_is_not_of_an_rc_qp_is_refused(void **state)
     (void)state;
     for (int from = 0; from < STATES; from++)
         for (int to = 0; to < STATES; to++)
-            assert_false(iw_qp_modify_is_ok(true, from, to, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
+            assert_false(
+                iw_qp_modify_is_ok(IW_QP_RULES_CM, from, to, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mask_with_a_state),
+        cmocka_unit_test(every_mask_of_uc),
         cmocka_unit_test(every_mask_without_a_state),
         cmocka_unit_test(every_step_that_is_past),
         cmocka_unit_test(what_is_not_of_an_rc_qp_is_refused),

@@ -81,7 +81,8 @@
     X(SRQ_MODIFY, EOPNOTSUPP, "of an SRQ only the limit can be changed")                           \
     X(SRQ_LIMIT, EINVAL, "a limit of %u, the SRQ has %u")                                          \
     X(COUNTED, EBUSY, "the QP counts such work with another counter already")                      \
-    X(QP_TYPE, EOPNOTSUPP, "type %d: the device has reliable connections only (IBV_QPT_RC)")       \
+    X(QP_TYPE, EOPNOTSUPP,                                                                         \
+      "type %d: there are IBV_QPT_RC and, connected by number alone, IBV_QPT_UC")                  \
     X(QP_SIZE, EINVAL, "%s is %u, at most %u is possible")                                         \
     X(QP_CQ, EINVAL, "a %s queue with entries, and no completion queue for it")                    \
     X(QP_OPS, EOPNOTSUPP, "comp_mask %#x or send_ops_flags ask for what the device has not")       \

@@ -44,7 +44,7 @@ bool iw_acks_advance(struct iw_qp *qp)
     a->begun = true;
     uint64_t offset = iw_early_any(&qp->rx) ? iw_early_offset(&qp->rx) : qp->rx.half.offset;
     a->work = iw_early_any(&qp->rx);
-    bool moved = offset != placed(a);
+    bool moved = offset != placed(a) && !qp->uc;
     atomic_store_explicit(&a->placed, offset, memory_order_release);
     return moved;
 }
@@ -68,7 +68,7 @@ static bool sends_locked(const struct iw_qp *qp)
 bool iw_ack_due_locked(const struct iw_qp *qp)
 {
     assert_held(&qp->tx.lock);
-    return qp->by_number && qp->acks.told != placed(&qp->acks) && sends_locked(qp);
+    return qp->by_number && !qp->uc && qp->acks.told != placed(&qp->acks) && sends_locked(qp);
 }
 
 /** @return whether there was room */

@@ -203,7 +203,7 @@ static enum ibv_wc_status refusal(const struct terminate *t)
 static bool goes_unheard_locked(const struct iw_qp *qp, const struct terminate *t)
 {
     assert_held(&qp->tx.lock);
-    return qp->by_number && (!refusal(t) || !iw_qp_undone_locked(&qp->tx));
+    return qp->by_number && (qp->uc || !refusal(t) || !iw_qp_undone_locked(&qp->tx));
 }
 
 static void peer_refused_locked(struct iw_qp *qp, const struct terminate *t)

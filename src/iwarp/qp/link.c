@@ -227,7 +227,11 @@ void iw_qp_unreached(struct iw_qp *qp, const char *why)
 {
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
-    if (iw_qp_is_stranded_locked(qp) && qp->tx.sq.head != qp->tx.sq.tail) {
+    bool due = iw_qp_is_stranded_locked(qp) && qp->tx.sq.head != qp->tx.sq.tail;
+    if (due && qp->uc) {
+        if (!qp->tx.linked) /* else TCP may still look at what was posted */
+            iw_sq_lose_locked(qp, &w);
+    } else if (due) {
         iw_sq_blame_locked(&qp->tx.sq, IBV_WC_RETRY_EXC_ERR);
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", why);
         iw_qp_fail_locked(qp, IW_ERR_LLP_LOST, NULL, 0, &w);

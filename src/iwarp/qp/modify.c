@@ -172,6 +172,11 @@ static bool is_roce(const struct iw_qp *qp)
     return iw_device(qp->pub.context->device)->roce;
 }
 
+static enum iw_qp_rules rules_of(const struct iw_qp *qp)
+{
+    return qp->uc ? IW_QP_RULES_UC : is_roce(qp) ? IW_QP_RULES_RC : IW_QP_RULES_CM;
+}
+
 int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     struct iw_wakes w;
@@ -186,7 +191,7 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
     int r = 0;
     if (!ok)
         r = iw_refuse(MODIFY, ATTR_VALUE, (unsigned)mask);
-    else if (!past && !iw_qp_modify_is_ok(!is_roce(qp), qp->tx.state, to, mask))
+    else if (!past && !iw_qp_modify_is_ok(rules_of(qp), qp->tx.state, to, mask))
         r = iw_refuse(MODIFY, TRANSITION, iw_qp_state_name(qp->tx.state), iw_qp_state_name(to),
                       (unsigned)mask);
     if (!r && !past && (mask & IBV_QP_STATE))
@@ -223,7 +228,7 @@ void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_
         .recv_cq = qp->pub.recv_cq,
         .srq = qp->pub.srq,
         .cap = qp->cap,
-        .qp_type = IBV_QPT_RC,
+        .qp_type = qp->pub.qp_type,
         .sq_sig_all = qp->tx.sq.sig_all,
     };
     lock_put(&qp->tx.lock);

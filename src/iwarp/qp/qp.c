@@ -157,7 +157,7 @@ static int check_cap(const struct ibv_qp_cap *c)
 static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     const struct ibv_context *ctx = pd->pub.context;
-    if (a->qp_type != IBV_QPT_RC)
+    if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC)
         return iw_refuse(CREATE, QP_TYPE, a->qp_type);
     int r = check_cap(&a->cap);
     if (r)
@@ -208,7 +208,8 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
     q->state = qp->tx.state = iw_device(q->context->device)->roce ? IBV_QPS_RESET : IBV_QPS_INIT;
-    q->qp_type = IBV_QPT_RC;
+    q->qp_type = a->qp_type;
+    qp->uc = a->qp_type == IBV_QPT_UC;
 }
 
 static struct ibv_qp_cap true_cap(const struct ibv_qp_init_attr *a)

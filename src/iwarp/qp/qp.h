@@ -125,6 +125,14 @@ struct iw_recv {
     struct ibv_sge sge[IW_MAX_SGE];
 };
 
+/** What UC drops of what comes in. */
+struct iw_loss {
+    bool send;   /* the rest of this Send */
+    bool write;  /* the rest of this Write, and the immediate behind it */
+    bool ended;  /* the Write: the next is another one */
+    bool always; /* what finds no receive, without waiting: one has not come in time */
+};
+
 /**
  * Takes the oldest receive into qp->rx.recv, and ends the wait for it; an SRQ's limit event is
  * noted in @p w. @return false if there is none, or others have waited for it longer
@@ -317,6 +325,7 @@ struct iw_qp_rx {
     uint32_t staged;     /* bytes in it not used yet */
     uint32_t staged_at;  /* offset of the first */
     struct iw_recv recv; /* the Send in progress */
+    struct iw_loss loss; /* of one that is unreliable */
     struct iw_early *early_head, *early_tail;
     size_t early_bytes;         /* with what keeps them */
     uint32_t early, early_data; /* messages, and their bytes */
@@ -371,6 +380,7 @@ struct iw_qp {
     /* under tx.lock */
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */
     struct ibv_qp_attr attr; /* what modify_qp set */
+    bool uc;                 /* type UC: nothing is acknowledged, nothing fails at the peer */
     bool by_number;          /* moved to RTR with a GID and a number: the peer's end is not its */
     struct iw_cm *cm;        /* gets the news; its reference is the CM's business */
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
@@ -407,8 +417,8 @@ static inline struct iw_qp *iw_qp(struct ibv_qp *q)
  * Creates a QP in state RESET, on an iWARP device in INIT, as others of node type RNIC do, and
  * writes the true caps back to @p attr.
  * @param number  that nobody else has; 0: one that no port goes with
- * @return NULL and errno: EOPNOTSUPP (not RC), EINVAL (caps over the limits, missing CQ), ENOMEM,
- * EIO
+ * @return NULL and errno: EOPNOTSUPP (neither RC nor UC), EINVAL (caps over the limits, missing
+ * CQ), ENOMEM, EIO
  */
 struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint32_t number);
 /** Closes the stream; what was posted goes out first, at most 1 s. Nothing uses the QP afterwards.

@@ -71,6 +71,7 @@ static void renew_receiving_locked(struct iw_qp_rx *rx)
     rx->staged = rx->staged_at = 0;
     rx->writing = rx->written = 0;
     rx->recv = (struct iw_recv){0};
+    rx->loss = (struct iw_loss){0};
     rx->recv_status = 0;
     rx->paused = rx->fin_seen = rx->rtr_first = rx->work = false;
     rx->stall = (struct iw_stall){0};

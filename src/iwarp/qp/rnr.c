@@ -5,6 +5,7 @@
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/rx_early.h"
+#include "qp/rx_place.h"
 #include "qp/section.h"
 
 uint32_t iw_rnr_timer_us(uint8_t code)
@@ -21,6 +22,8 @@ uint32_t iw_rnr_timer_us(uint8_t code)
 static uint64_t patience_locked(struct iw_qp *qp)
 {
     assert_held(&qp->rx.lock);
+    if (qp->uc)
+        return IW_UC_PATIENCE_MS * 1000;
     if (qp->acks.peer_rnr_retry == IW_RNR_FOR_EVER)
         return UINT64_MAX;
     lock_get(&qp->tx.lock);
@@ -52,15 +55,22 @@ uint64_t iw_qp_not_ready(struct iw_qp *qp)
 {
     struct iw_wakes w;
     uint64_t us = 0;
+    bool lost = false;
     iw_qp_enter_rx(qp, &w);
     uint64_t most = patience_locked(qp);
     if (iw_early_any(&qp->rx) && !atomic_load(&qp->end.over) && most != UINT64_MAX) {
         uint64_t waited = (iw_now() - qp->rx.early_since) / 1000;
-        if (waited >= most)
-            give_up(qp, &w);
-        else
+        if (waited < most)
             us = most - waited;
+        else if (qp->uc)
+            lost = true;
+        else
+            give_up(qp, &w);
     }
+    if (lost)
+        iw_early_lose(qp);
     iw_qp_leave_rx(qp, &w);
+    if (lost)
+        iw_recv_resume(qp);
     return us;
 }

@@ -4,11 +4,17 @@
  * the time, min_rnr_timer of its own for each rnr_retry of the requester (7: for ever), and then
  * discards the message: the requester's work request fails with IBV_WC_RNR_RETRY_EXC_ERR, and the
  * QP stays as it is, but has no connection any more.
+ *
+ * UC waits IW_UC_PATIENCE_MS, as receivers are programs that have to get a processor, then drops
+ * what came, and from now on at once what finds no receive, until one is posted. Nobody hears of
+ * it.
  */
 #ifndef ANYWARP_QP_RNR_H
 #define ANYWARP_QP_RNR_H
 
 #include <stdint.h>
+
+#define IW_UC_PATIENCE_MS 100
 
 struct iw_qp;
 

@@ -59,7 +59,7 @@ static void tell_early(struct iw_qp *qp)
 static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
 {
     bool told = !iw_log_on(IW_LOG_WARN) || qp->rx.unmet_told;
-    bool patient = !qp->by_number || qp->acks.peer_rnr_retry == IW_RNR_FOR_EVER;
+    bool patient = !qp->by_number || (!qp->uc && qp->acks.peer_rnr_retry == IW_RNR_FOR_EVER);
     if (told && patient)
         return;
     qp->rx.early_since = iw_now();
@@ -178,6 +178,16 @@ int iw_early_replay(struct iw_qp *qp)
     if (!qp->rx.paused)
         atomic_store(&qp->rx.starved, false);
     return IW_OK;
+}
+
+void iw_early_lose(struct iw_qp *qp)
+{
+    assert_held(&qp->rx.lock);
+    while (qp->rx.early_head) {
+        qp->rx.loss.send = !qp->rx.early_head->seg.last;
+        pop(qp);
+    }
+    qp->rx.loss.always = true;
 }
 
 void iw_early_drop(struct iw_qp *qp)

@@ -31,6 +31,8 @@ int iw_early_add(struct iw_qp *qp, uint32_t written);
  * @return IW_OK, or the error of one; then the QP has failed, and its Terminate quotes that one
  */
 int iw_early_replay(struct iw_qp *qp);
+/** Of UC: forgets what is held, and goes on behind it. */
+void iw_early_lose(struct iw_qp *qp);
 /** Something was held a second ago: says so, if it still is. For the CM, at IW_QP_NEWS_UNMET. */
 void iw_qp_unmet(struct iw_qp *qp);
 /** Forgets what is held, with what was taken in behind it, and waits for no receive any more. */

@@ -72,6 +72,21 @@ static enum iw_err invalidate(struct iw_qp *qp, const struct ddp_seg *seg)
     return err;
 }
 
+/** The rest of a Send of UC is dropped. @return IW_OK */
+static int lose(struct iw_qp *qp, const struct ddp_seg *seg)
+{
+    qp->rx.loss.send = !seg->last;
+    return IW_OK;
+}
+
+/** Whether a segment is of a Send that is dropped. */
+static bool is_lost(struct iw_qp *qp, const struct ddp_seg *seg)
+{
+    bool lost = qp->rx.loss.send && seg->mo != 0;
+    qp->rx.loss.send = lost && !seg->last;
+    return lost;
+}
+
 int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
 {
     const uint8_t *p;
@@ -80,12 +95,17 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     enum iw_err err = IW_OK;
 
     assert_held(&qp->rx.lock);
+    if (is_lost(qp, seg))
+        return IW_OK;
     if (!qp->rx.recv.taken && !iw_rq_pop(qp, &qp->rx.wakes))
-        return IWC_HOLD;
+        return qp->rx.loss.always ? lose(qp, seg) : IWC_HOLD;
+    qp->rx.loss.always = false;
     data_of(qp, seg, &p, &len, &at);
     uint64_t room = iw_sge_bytes(qp->rx.recv.sge, qp->rx.recv.nsge);
     if (!range_fits(room, at, len)) {
         err = IW_ERR_UNTAGGED_TOO_LONG;
+        if (qp->uc) /* which keeps the receive for the next one */
+            return lose(qp, seg);
         iw_qp_explain(qp, err, "%s of %s%" PRIu64 " bytes, receive of %" PRIu64,
                       rdmap_ops[seg->opcode].name, seg->last ? "" : "more than ", at + len, room);
     }
@@ -112,8 +132,10 @@ int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
         .imm_data = imm->data,
     };
     assert_held(&qp->rx.lock);
-    if (!iw_rq_pop(qp, &qp->rx.wakes))
-        return IWC_HOLD;
+    bool kept = qp->uc && qp->rx.recv.taken; /* of a Send that was too long */
+    if (!kept && !iw_rq_pop(qp, &qp->rx.wakes))
+        return qp->rx.loss.always ? IW_OK : IWC_HOLD;
+    qp->rx.loss.always = false;
     iw_sent_before(&qp->sent);
     complete(qp, &wc, imm->solicited, &qp->rx.wakes);
     return IW_OK;

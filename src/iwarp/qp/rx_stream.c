@@ -51,9 +51,19 @@ static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
         err = IW_ERR_TAGGED_ACCESS;
     if (!err && !iw_place(p, seg->payload, seg->len))
         err = IW_ERR_TAGGED_GONE;
-    if (err)
+    if (err && !qp->uc)
         iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
     return err;
+}
+
+/** A Write of UC that is refused is dropped, with the immediate behind it. */
+static void note_loss(struct iw_qp *qp, const struct ddp_seg *seg, enum iw_err err)
+{
+    struct iw_loss *loss = &qp->rx.loss;
+    if (loss->ended)
+        loss->write = false;
+    loss->write |= err != IW_OK;
+    loss->ended = seg->last;
 }
 
 static int on_write(void *up, const struct ddp_seg *seg)
@@ -70,7 +80,9 @@ static int on_write(void *up, const struct ddp_seg *seg)
     iw_copy_begin(qp->pd);
     enum iw_err err = place_write(qp, seg);
     iw_copy_end();
-    if (err)
+    if (qp->uc)
+        note_loss(qp, seg, err);
+    else if (err)
         return err;
     qp->rx.writing += seg->len;
     if (seg->last) {
@@ -89,6 +101,7 @@ static int on_send(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
     qp->rx.written = 0;
+    qp->rx.loss.write = false;
     qp->acks.work |= seg->last;
     int r = iw_early_any(&qp->rx) ? IWC_HOLD : iw_recv_place(qp, seg);
     return r == IWC_HOLD ? iw_early_add(qp, 0) : r;
@@ -98,6 +111,11 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
 {
     struct iw_qp *qp = up;
     struct iw_immediate imm = {.solicited = solicited, .written = qp->rx.written};
+    if (qp->uc && qp->rx.loss.write) {
+        qp->rx.loss.write = false;
+        qp->rx.written = 0;
+        return IW_OK;
+    }
     memcpy(&imm.data, data, sizeof(imm.data));
     qp->acks.work = true;
     int r = iw_early_any(&qp->rx) ? IWC_HOLD : iw_recv_immediate(qp, &imm);
@@ -111,12 +129,16 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
 static int on_read_request(void *up, const struct rdmap_read_request *r)
 {
     struct iw_qp *qp = up;
+    if (qp->uc) /* which has none */
+        return IW_OK;
     return iw_early_any(&qp->rx) ? iw_early_add(qp, 0) : iw_answer_read(qp, r);
 }
 
 static int on_atomic_request(void *up, const struct rdmap_atomic_request *r)
 {
     struct iw_qp *qp = up;
+    if (qp->uc)
+        return IW_OK;
     return iw_early_any(&qp->rx) ? iw_early_add(qp, 0) : iw_answer_atomic(qp, r);
 }
 

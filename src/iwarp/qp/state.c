@@ -68,17 +68,31 @@ static bool fits(const struct transition *t, int rest)
     return (rest & t->required) == t->required && !(rest & ~(t->required | t->optional));
 }
 
-bool iw_qp_modify_is_ok(bool cm, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+/* What UC has not. */
+#define RC_ONLY                                                                                    \
+    (RETRIES | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+
+static bool fits_uc(const struct transition *t, enum ibv_qp_state from, int rest)
+{
+    struct transition uc = *t;
+    uc.required &= ~RC_ONLY;
+    uc.optional &= ~(RC_ONLY | (from == IBV_QPS_SQD ? IBV_QP_PORT : 0));
+    return fits(&uc, rest);
+}
+
+bool iw_qp_modify_is_ok(enum iw_qp_rules rules, enum ibv_qp_state from, enum ibv_qp_state to,
+                        int mask)
 {
     const struct transition *t = &table[from][to];
     int rest = mask & ~IBV_QP_STATE;
+    bool cm = rules == IW_QP_RULES_CM;
     if (!(mask & IBV_QP_STATE) && !(rest & ~(cm ? CM_MASK : 0)))
         return true;
     if (!t->legal)
         return false;
     if (cm && t->cm && rest == CM_MASK)
         return true;
-    return fits(t, rest);
+    return rules == IW_QP_RULES_UC ? fits_uc(t, from, rest) : fits(t, rest);
 }
 
 bool iw_qp_step_is_past(enum ibv_qp_state from, enum ibv_qp_state to, int mask)

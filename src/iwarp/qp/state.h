@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ibv state machine of an RC QP as a table; what a transition does is in modify.c. */
+/* The ibv state machines of RC and UC QPs as a table; what a transition does is in modify.c. */
 #ifndef ANYWARP_QP_STATE_H
 #define ANYWARP_QP_STATE_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
+
+/** By whose rules. */
+enum iw_qp_rules {
+    IW_QP_RULES_RC, /* InfiniBand's of RC */
+    IW_QP_RULES_UC, /* of UC, which has neither retries nor reads */
+    IW_QP_RULES_CM, /* of RC, and the masks of the CM on iWARP */
+};
 
 /**
  * Whether a QP in state @p from may be modified with @p mask; @p to is the state asked for, or
@@ -12,9 +19,9 @@
  * programs agree on, and beside them those of the CM on iWARP, whose connections bring their own
  * addresses and numbers: port and access flags alone, with the state for INIT and RTR, without it
  * at any time.
- * @param cm  whether the CM's masks are legal
  */
-bool iw_qp_modify_is_ok(bool cm, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+bool iw_qp_modify_is_ok(enum iw_qp_rules rules, enum ibv_qp_state from, enum ibv_qp_state to,
+                        int mask);
 
 /**
  * Whether @p mask, which has IBV_QP_STATE, asks for a step on the way to RTS that a connection has

@@ -29,13 +29,14 @@ static const struct verb {
     bool atomic;    /* an 8-byte answer comes into the scatter list */
     bool extension; /* only to an anywarp peer */
     bool local;     /* no data, nothing on the wire */
+    bool uc;        /* UC has it */
     enum ibv_wc_opcode wc;
 } verbs[] = {
-    [IBV_WR_SEND] = {.inline_ok = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND] = {.inline_ok = true, .uc = true, .wc = IBV_WC_SEND},
     [IBV_WR_SEND_WITH_INV] = {.inline_ok = true, .wc = IBV_WC_SEND},
-    [IBV_WR_SEND_WITH_IMM] = {.inline_ok = true, .extension = true, .wc = IBV_WC_SEND},
-    [IBV_WR_RDMA_WRITE] = {.inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
-    [IBV_WR_RDMA_WRITE_WITH_IMM] = {.inline_ok = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_SEND_WITH_IMM] = {.inline_ok = true, .uc = true, .extension = true, .wc = IBV_WC_SEND},
+    [IBV_WR_RDMA_WRITE] = {.inline_ok = true, .uc = true, .wc = IBV_WC_RDMA_WRITE},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {.inline_ok = true, .uc = true, .wc = IBV_WC_RDMA_WRITE},
     [IBV_WR_RDMA_READ] = {.wc = IBV_WC_RDMA_READ},
     [IBV_WR_ATOMIC_CMP_AND_SWP] = {.atomic = true, .wc = IBV_WC_COMP_SWAP},
     [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.atomic = true, .wc = IBV_WC_FETCH_ADD},
@@ -107,7 +108,7 @@ static inline int check(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_
 {
     const struct iw_sq *sq = &qp->tx.sq;
     *len = 0;
-    if ((unsigned)wr->opcode >= VERBS)
+    if ((unsigned)wr->opcode >= VERBS || (qp->uc && !verbs[wr->opcode].uc))
         return refuse(qp, how, OPCODE, wr->opcode);
     if (verbs[wr->opcode].extension && !qp->ext)
         return refuse(qp, how, EXTENSION);
@@ -412,7 +413,7 @@ static bool done(const struct iw_qp *qp, const struct iw_sqe *e)
     const struct iw_qp_tx *tx = &qp->tx;
     if (iw_sqe_is_request(e))
         return e->answered;
-    if (qp->by_number && !iw_sqe_is_local(e))
+    if (qp->by_number && !qp->uc && !iw_sqe_is_local(e))
         return qp->acks.received >= e->end_pos;
     return tx->half.sent_pos >= e->end_pos || tx->cork.copied_pos >= e->end_pos;
 }
@@ -462,16 +463,28 @@ void iw_sq_blame_at_locked(struct iw_sq *sq, uint64_t offset, enum ibv_wc_status
         iw_sq_at(sq, i)->status = (uint8_t)status;
 }
 
-void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)
+static void complete_all_locked(struct iw_qp *qp, enum ibv_wc_status status, struct iw_wakes *w)
 {
     struct iw_sq *sq = &qp->tx.sq;
     assert_held(&qp->tx.lock);
-    if (sq->cut != sq->tail)
-        iw_grace_drop(&qp->tx.grace);
     for (; sq->head != sq->tail; sq->head++) {
         const struct iw_sqe *e = iw_sq_at(sq, sq->head);
-        complete_locked(qp, e, e->status ? e->status : IBV_WC_WR_FLUSH_ERR, w);
+        complete_locked(qp, e, e->status ? e->status : status, w);
     }
     sq->cut = sq->tail;
     tell_use(qp);
+}
+
+void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    assert_held(&qp->tx.lock);
+    if (qp->tx.sq.cut != qp->tx.sq.tail)
+        iw_grace_drop(&qp->tx.grace);
+    complete_all_locked(qp, IBV_WC_WR_FLUSH_ERR, w);
+}
+
+void iw_sq_lose_locked(struct iw_qp *qp, struct iw_wakes *w)
+{
+    complete_all_locked(qp, IBV_WC_SUCCESS, w);
+    iw_sq_retire_locked(qp, w); /* in SQD it is drained */
 }

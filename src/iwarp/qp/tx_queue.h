@@ -41,6 +41,9 @@ bool iw_qp_is_polled(const struct iw_qp *qp);
 /** Completes everything left: the work request at fault with its status, the others flushed. */
 void iw_sq_flush_locked(struct iw_qp *qp, struct iw_wakes *w);
 
+/** Of UC, with no connection: all that is posted is sent, as far as anybody can tell. */
+void iw_sq_lose_locked(struct iw_qp *qp, struct iw_wakes *w);
+
 /** Whether it waits for a response: a read or an atomic. */
 static inline bool iw_sqe_is_request(const struct iw_sqe *e)
 {

@@ -198,8 +198,11 @@ static void dial(struct iw_dial *d)
         return;
     }
     struct sockaddr_storage own = d->path.own, peer = iw_dial_peers_port_locked(d);
-    struct iw_hello h = {
-        .kind = IW_HELLO_ASKS, .token = iw_vouch_token(&peer), .from = d->self, .to = d->peer};
+    struct iw_hello h = {.kind = IW_HELLO_ASKS,
+                         .uc = d->qp->uc,
+                         .token = iw_vouch_token(&peer),
+                         .from = d->self,
+                         .to = d->peer};
     iw_hello_encode(bytes, &h);
     struct iw_cm_param p = iw_dial_param(d, bytes);
     p.itself = d->itself;
@@ -243,8 +246,8 @@ static bool is_peers_locked(struct iw_dial *d, const struct iw_cm_event *event)
     if (!d->dials || d->itself)
         return true;
     if (!iw_hello_decode(event->private_data, event->private_data_len, &h) ||
-        h.kind != IW_HELLO_ANSWERS || h.from.qpn != d->peer.qpn || h.to.epoch != d->self.epoch ||
-        memcmp(&h.from.gid, &d->peer.gid, sizeof(h.from.gid)) != 0)
+        h.kind != IW_HELLO_ANSWERS || h.uc != d->qp->uc || h.from.qpn != d->peer.qpn ||
+        h.to.epoch != d->self.epoch || memcmp(&h.from.gid, &d->peer.gid, sizeof(h.from.gid)) != 0)
         return false;
     d->peer.epoch = h.from.epoch;
     return true;
@@ -254,7 +257,7 @@ static bool is_peers_locked(struct iw_dial *d, const struct iw_cm_event *event)
 static void limit_silence_locked(struct iw_dial *d)
 {
     assert_held(&d->lock);
-    if (d->cm && d->patience / 1000 <= UINT_MAX)
+    if (d->cm && !d->qp->uc && d->patience / 1000 <= UINT_MAX)
         iw_cm_set_silence(d->cm, (unsigned)(d->patience / 1000));
 }
 
@@ -348,7 +351,7 @@ static void hear(struct iw_qp *qp, unsigned news)
     if (!iw_dial_enter(d))
         return;
     if ((news & IW_QP_NEWS_STRANDED) && d->patience)
-        iw_timer_start_us(&d->clock, d->patience, give_up);
+        iw_timer_start_us(&d->clock, qp->uc && d->over ? 0 : d->patience, give_up);
     if (news & IW_QP_NEWS_NOT_READY)
         iw_timer_set_us(&d->not_ready, 0, judge_receiver);
     lock_put(&d->lock);
@@ -408,6 +411,8 @@ static void begin(struct iw_dial *d, const struct ibv_qp_attr *attr)
     d->self.gid = d->path.own_gid;
     d->peer = (struct iw_hello_end){.qpn = attr->dest_qp_num, .gid = d->path.peer_gid};
     d->begun = true;
+    if (d->qp->uc) /* where no attribute says it */
+        d->patience = PATIENCE_MIN * 1000;
     d->itself = d->peer.qpn == d->self.qpn && iw_path_ends_here(dev, &d->path);
     d->dials = d->itself || is_lower(&d->self, &d->peer);
     bool dials = d->dials;

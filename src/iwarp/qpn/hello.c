@@ -16,6 +16,7 @@ void iw_hello_encode(uint8_t bytes[IW_HELLO_BYTES], const struct iw_hello *h)
     memcpy(bytes, MAGIC, MAGIC_LEN);
     bytes[MAGIC_LEN] = VERSION;
     bytes[6] = (uint8_t)h->kind;
+    bytes[7] = h->uc;
     put_be32(bytes + 8, h->from.qpn);
     put_be32(bytes + 12, h->to.qpn);
     put_be32(bytes + 16, h->from.epoch);
@@ -29,9 +30,10 @@ bool iw_hello_decode(const void *data, size_t len, struct iw_hello *h)
 {
     const uint8_t *bytes = data;
     if (len != IW_HELLO_BYTES || memcmp(bytes, MAGIC, MAGIC_LEN) != 0 ||
-        bytes[MAGIC_LEN] != VERSION || bytes[6] >= IW_HELLO_KINDS || bytes[7])
+        bytes[MAGIC_LEN] != VERSION || bytes[6] >= IW_HELLO_KINDS || bytes[7] > 1)
         return false;
     h->kind = bytes[6];
+    h->uc = bytes[7];
     h->from.qpn = get_be32(bytes + 8);
     h->to.qpn = get_be32(bytes + 12);
     h->from.epoch = get_be32(bytes + 16);

@@ -6,7 +6,7 @@
  *      0  magic "AWQPN"       8  the sender's QP number     16  the sender's epoch
  *      5  version            12  the QP number it is for    20  the epoch it answers, 0: none
  *      6  kind               24  the sender's GID           40  the GID it is for
- *      7  zero                                              56  a token, 0: none (vouch.h)
+ *      7  1: UC                                              56  a token, 0: none (vouch.h)
  */
 #ifndef ANYWARP_QPN_HELLO_H
 #define ANYWARP_QPN_HELLO_H
@@ -35,6 +35,7 @@ enum iw_hello_kind {
 
 struct iw_hello {
     enum iw_hello_kind kind;
+    bool uc;        /* the type of the QPs, else RC */
     uint64_t token; /* ASKS: that the peer's process has given; DOUBTS: that it gives; else 0 */
     struct iw_hello_end from, to;
 };

@@ -11,7 +11,7 @@
 static bool names_locked(const struct iw_dial *d, const struct iw_hello *h)
 {
     assert_held(&d->lock);
-    return h->from.qpn == d->peer.qpn &&
+    return h->uc == d->qp->uc && h->from.qpn == d->peer.qpn &&
            memcmp(&h->from.gid, &d->peer.gid, sizeof(h->from.gid)) == 0 &&
            memcmp(&h->to.gid, &d->self.gid, sizeof(h->to.gid)) == 0;
 }
@@ -41,7 +41,7 @@ static void let_in(struct iw_dial *d)
     assert_held(&d->lock);
     d->cm = cm;
     d->peer.epoch = d->asked.from.epoch;
-    struct iw_hello h = {.kind = IW_HELLO_ANSWERS, .from = d->self, .to = d->peer};
+    struct iw_hello h = {.kind = IW_HELLO_ANSWERS, .uc = d->qp->uc, .from = d->self, .to = d->peer};
     struct iw_cm_param p = iw_dial_param(d, bytes);
     iw_hello_encode(bytes, &h);
     lock_put(&d->lock);
@@ -71,8 +71,11 @@ static void doubt(struct iw_dial *d)
     }
     struct sockaddr_storage own = d->path.own, process = iw_dial_peers_port_locked(d);
     d->doubt = cm;
-    d->doubted = (struct iw_hello){
-        .kind = IW_HELLO_DOUBTS, .token = iw_vouch_draw(), .from = d->self, .to = d->asked.from};
+    d->doubted = (struct iw_hello){.kind = IW_HELLO_DOUBTS,
+                                   .uc = d->qp->uc,
+                                   .token = iw_vouch_draw(),
+                                   .from = d->self,
+                                   .to = d->asked.from};
     iw_hello_encode(bytes, &d->doubted);
     lock_put(&d->lock);
     int r = iw_cm_bind_active(cm, (struct sockaddr *)&own);
@@ -171,9 +174,10 @@ static int vouch(void *port, const struct iw_cm_event *event, const struct iw_he
     if (!d)
         return -ENOENT;
     lock_get(&d->lock);
-    bool yes = d->begun && !d->leaving && d->dials && d->cm && names_locked(d, doubt) &&
+    bool yes = d->qp && d->begun && !d->leaving && d->dials && d->cm && names_locked(d, doubt) &&
                doubt->to.epoch == d->self.epoch;
-    struct iw_hello h = {.kind = IW_HELLO_VOUCHES, .from = d->self, .to = doubt->from};
+    struct iw_hello h = {
+        .kind = IW_HELLO_VOUCHES, .uc = doubt->uc, .from = d->self, .to = doubt->from};
     struct sockaddr_storage process = {0};
     if (yes)
         process = iw_dial_peers_port_locked(d);

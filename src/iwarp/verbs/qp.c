@@ -12,6 +12,8 @@
 struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial)
 {
     int r = iw_like_qp(attr);
+    if (!r && !dial && attr->qp_type != IBV_QPT_RC)
+        r = iw_refuse("rdma_create_qp", QP_TYPE, attr->qp_type);
     if (r)
         return null_errno(r);
     if (iw_chaos(IW_FAULT_CREATE_QP, NULL))

@@ -330,15 +330,21 @@ static struct iw_builder *builder_create(const struct ibv_qp_cap *cap, uint64_t 
     return b;
 }
 
-/** Whether what the mask announces beside PD is nothing that an RC QP here has not. */
+/* Of UC. */
+#define UC_OPS                                                                                     \
+    (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |        \
+     IBV_QP_EX_WITH_SEND_WITH_IMM)
+
+/** Whether what the mask announces beside PD is nothing that a QP here has not. */
 static bool is_offered(const struct ibv_qp_init_attr_ex *a)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                            IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const uint64_t ops = a->qp_type == IBV_QPT_UC ? UC_OPS : SEND_OPS;
     return !(a->comp_mask & ~known) &&
            !((a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && a->create_flags) &&
            !((a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && a->max_tso_header) &&
-           !((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (a->send_ops_flags & ~SEND_OPS));
+           !((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (a->send_ops_flags & ~ops));
 }
 
 static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
