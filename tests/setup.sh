@@ -45,6 +45,7 @@ purpose_of()
     libcmocka-dev) echo '<cmocka.h>' ;;
     libarchive-tools) echo bsdtar ;;
     libfabric-bin) echo fi_pingpong ;;
+    libgloo-dev) echo '<gloo/config.h>' ;;
     libibverbs-dev) echo '<infiniband/verbs.h>' ;;
     libisal-dev) echo '<isa-l/crc.h>' ;;
     librdmacm-dev) echo '<rdma/rdma_cma.h>' ;;

@@ -62,16 +62,6 @@ static void stop_sending_locked(struct iw_qp *qp)
     qp->stream->ops->shutdown(qp->stream);
 }
 
-/**
- * Whether the QP stays as it is without its connection: one by number knows of no peer that goes.
- * With an error of its own it does not.
- */
-static bool outlives(const struct iw_qp *qp, enum iwc_close_event event)
-{
-    return qp->by_number && (event == IWC_CLOSE_EV_FIN || event == IWC_CLOSE_EV_LOST ||
-                             event == IWC_CLOSE_EV_PEER_TERM || event == IWC_CLOSE_EV_ERROR);
-}
-
 void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, struct iw_wakes *w)
 {
     assert_held(&qp->tx.lock);
@@ -86,7 +76,8 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
     if (step.actions & IWC_CLOSE_SEND_FIN)
         stop_sending_locked(qp);
     if (step.actions & IWC_CLOSE_FAIL) {
-        if (!outlives(qp, event))
+        /* One by number knows of no peer that goes, and a thread of it of no exit(). */
+        if (!qp->by_number)
             note_locked(qp, IW_ERR_LLP_CLOSED, w);
         qp->end.untold = qp->cm;
         news = IW_QP_NEWS_DISCONNECTED;
