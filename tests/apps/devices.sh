@@ -55,6 +55,42 @@ run gid 0 "$(python3 -c 'import sys; print(sys.executable)')" "$dir/gid.py"
 expect 1 '^0 [0-9a-f]{12}0{20}$' gid
 expect 0 '^0 0{12}' gid
 
+# Both kinds, the other one first: programs of rdma_cm get the one that it has, on the system's
+# libraries as well, which find it by its GUID.
+export ANYWARP_DEVICES='anyroce0=roce: anywarp0=iwarp:'
+run both 0 ibv_devices
+expect 1 '^ +anyroce0 ' both
+expect 1 '^ +anywarp0 ' both
+[ "$(sed -n '3,$s/.*\t *//p' "$dir/both" | sort -u | wc -l)" = 2 ] || failed 'one node GUID for both' both
+run both_info 0 ibv_devinfo -v -d anyroce0
+expect 1 '\ttransport:\t+InfiniBand \(0\)$' both_info
+expect 1 '\tGID\[ +0\]:.*, RoCE v2$' both_info
+
+# pair SERVER-OPTION CLIENT-OPTION
+pair()
+{
+    local port
+    port=$(free_port)
+    start_server server "$port" ${1:+"$1"} rping -s -a 127.0.0.1 -p "$port" -C 5
+    start client ${2:+"$2"} rping -c -a 127.0.0.1 -p "$port" -C 5
+    expect_status "rping, two devices, ${1:-ours} ${2:-ours}" client 60 0 server
+    expect_status "rping, two devices, ${1:-ours} ${2:-ours}" server 30 0 client
+}
+if command -v rping >/dev/null; then
+    pair '' ''
+    ! compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null ||
+        pair --system-libraries --system-libraries
+fi
+address=$(own_addresses | head -n 1)
+if [ -n "$address" ] && command -v fi_pingpong >/dev/null; then
+    port=$(free_port)
+    start_server server "$port" fi_pingpong -p verbs -e msg -I 20 -B "$port"
+    start client fi_pingpong -p verbs -e msg -I 20 -P "$port" "$address"
+    expect_status 'fi_pingpong, two devices' client 60 0 server
+    expect_status 'fi_pingpong, two devices' server 30 0 client
+fi
+unset ANYWARP_DEVICES
+
 # A folder of driver files without ours switches the device off.
 mkdir "$dir/drivers"
 export IBV_CONFIG_DIR=$dir/drivers
