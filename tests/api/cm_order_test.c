@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections that are asked for at once reach a server of the same host in the order in which they
- * were asked for: programs pair them by it. Nothing promises that, so a few may be late.
+ * were asked for: programs pair them by it. Nothing promises that, so a few may be late. And
+ * ESTABLISHED comes before DISCONNECTED, however soon the peer leaves.
  */
 #include "cm_kit.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <rdma/rdma_verbs.h>
 
 #define IDS      8
 #define ROUNDS   500
 #define LATE_MAX 10
+#define SHORT    300
 
 struct server {
     struct rdma_event_channel *events;
-    int late;    /* rounds that are out of order */
-    bool failed; /* then it has ended */
+    int late;          /* rounds that are out of order */
+    atomic_int served; /* peers that have left */
+    bool failed;       /* then it has ended */
 };
 
 /** Takes the request that is next. @return its number, or negative */
@@ -84,8 +90,70 @@ static void in_order(void **state)
     assert_in_range(server.late, 0, LATE_MAX);
 }
 
+/* ---- a peer that says a word and leaves ---- */
+
+static enum rdma_cm_event_type next(struct rdma_event_channel *events, struct rdma_cm_id **id)
+{
+    struct rdma_cm_event *ev;
+    if (rdma_get_cm_event(events, &ev))
+        return RDMA_CM_EVENT_ADDR_ERROR;
+    enum rdma_cm_event_type type = ev->event;
+    *id = ev->id;
+    rdma_ack_cm_event(ev);
+    return type;
+}
+
+static void *serve_short(void *arg)
+{
+    struct server *s = arg;
+    for (int i = 0; i < SHORT && !s->failed; i++) {
+        struct rdma_cm_id *id, *same;
+        s->failed = next(s->events, &id) != RDMA_CM_EVENT_CONNECT_REQUEST;
+        if (s->failed)
+            break;
+        cm_add_qp(id);
+        struct ibv_mr *mr = cm_reg(id);
+        rdma_post_recv(id, NULL, mr->addr, CM_BYTES, mr);
+        rdma_accept(id, NULL);
+        s->failed = next(s->events, &same) != RDMA_CM_EVENT_ESTABLISHED ||
+                    next(s->events, &same) != RDMA_CM_EVENT_DISCONNECTED;
+        cm_unreg(mr);
+        cm_drop(id);
+        atomic_fetch_add(&s->served, 1);
+    }
+    atomic_store(&s->served, SHORT);
+    return NULL;
+}
+
+static void established_first(void **state)
+{
+    struct cm_sides s;
+    pthread_t thread;
+    (void)state;
+    cm_open(&s, NULL);
+    struct server server = {.events = s.b};
+    assert_int_equal(pthread_create(&thread, NULL, serve_short, &server), 0);
+    for (int i = 0; i < SHORT && atomic_load(&server.served) < SHORT; i++) {
+        struct rdma_cm_id *id = cm_prepare(s.a, &s.addr);
+        struct ibv_mr *mr = cm_reg(id);
+        assert_int_equal(rdma_connect(id, NULL), 0);
+        cm_expect(s.a, RDMA_CM_EVENT_ESTABLISHED);
+        assert_int_equal(rdma_post_send(id, NULL, mr->addr, 16, mr, 0), 0);
+        assert_int_equal(rdma_disconnect(id), 0);
+        cm_expect(s.a, RDMA_CM_EVENT_DISCONNECTED);
+        cm_unreg(mr);
+        cm_drop(id);
+        while (atomic_load(&server.served) <= i) /* another request might come first */
+            sched_yield();
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    cm_close(&s);
+    assert_false(server.failed);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_order)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_order),
+                                       cmocka_unit_test(established_first)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,11 +61,12 @@ int iw_cm_disconnect(struct iw_cm *cm)
 
 static void ready(struct iw_cm *cm, struct iw_qp *qp)
 {
-    iw_timer_cancel(&cm->timer);
     lock_get(&cm->lock);
     struct iw_cm_row row = iw_cm_take_locked(cm, IW_CM_EV_QP_READY);
-    if (row.kind == IW_CM_STEP)
+    if (row.kind == IW_CM_STEP) {
+        iw_timer_unset(&cm->timer);
         cm->nego->result.peer_qpn = qp->rx.peer_qpn;
+    }
     lock_put(&cm->lock);
     iw_cm_carry_out(cm, row);
 }
@@ -99,9 +100,12 @@ static void on_news(struct iw_qp *qp, uint32_t life, unsigned news)
         iw_cm_set_stall(cm);
     if (news & IW_QP_NEWS_UNMET)
         iw_cm_set_unmet(cm);
-    /* The thread with the news of the disconnection may be behind the one with that of the end. */
-    if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED))
+    /* Threads with earlier news, of the first FPDU or of the disconnection, may be behind this. */
+    if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED)) {
+        if (iw_qp_heard(qp))
+            ready(cm, qp);
         iw_cm_step(cm, IW_CM_EV_QP_ENDS);
+    }
     if (news & IW_QP_NEWS_CLOSED)
         closed(cm, news & IW_QP_NEWS_RESET);
     iw_cm_put(cm);

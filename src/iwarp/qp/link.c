@@ -256,6 +256,14 @@ void iw_qp_lose(struct iw_qp *qp, int error)
     iw_qp_leave_rx(qp, &w);
 }
 
+bool iw_qp_heard(struct iw_qp *qp)
+{
+    lock_get(&qp->tx.lock);
+    bool heard = !qp->silent;
+    lock_put(&qp->tx.lock);
+    return heard;
+}
+
 bool iw_qp_was_linked(struct iw_qp *qp)
 {
     lock_get(&qp->tx.lock);

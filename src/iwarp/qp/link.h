@@ -98,6 +98,9 @@ void iw_qp_watched(struct iw_qp *qp, bool watched);
 /** The stream is lost without a word to or from the peer: negative errno @p error. */
 void iw_qp_lose(struct iw_qp *qp, int error);
 
+/** Whether the peer has begun: as the first FPDU is in, or none has to be. */
+bool iw_qp_heard(struct iw_qp *qp);
+
 /** Whether a stream was ever attached. */
 bool iw_qp_was_linked(struct iw_qp *qp);
 
