@@ -11,7 +11,7 @@
  * Who sleeps is rung for. The consumer arms the ring, then looks once more; the producer publishes,
  * then asks whether the ring is armed. The same with a producer that wants room. Of each pair the
  * two steps are in the order of all sequentially consistent accesses, so that one of the two sides
- * sees the other.
+ * sees the other; tests/model/ring.pml walks through them.
  */
 #ifndef ANYWARP_CONN_RING_H
 #define ANYWARP_CONN_RING_H
