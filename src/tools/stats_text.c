@@ -140,6 +140,12 @@ static void print_words(FILE *f, const char *s)
         fputc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, f);
 }
 
+/** Which directions go through rings in shared memory, one at least. */
+static const char *stats_rings(const struct stats_qp *q)
+{
+    return !q->rq.ring ? "out" : !q->sq.ring ? "in" : "both";
+}
+
 static void print_qp(FILE *f, const struct stats_qp *q)
 {
     char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
@@ -151,6 +157,8 @@ static void print_qp(FILE *f, const struct stats_qp *q)
                 local, peer, q->flags & STATS_INITIATOR ? "active" : "passive", q->rev,
                 q->flags & STATS_CRC ? "on" : "off", q->flags & STATS_MARKERS ? "on" : "off",
                 q->ird, q->ord, q->flags & STATS_ANYWARP ? "yes" : "no");
+    if (q->sq.ring || q->rq.ring)
+        fprintf(f, " rings %s", stats_rings(q));
     if (q->sq.dial)
         fprintf(f, " peer_qp 0x%06" PRIx32 " dial %s", q->sq.peer_qpn, stats_dial(q));
     if (q->tls.cipher[0]) {
@@ -331,6 +339,7 @@ static void json_qp(FILE *f, const struct stats_qp *q)
                 json_bool(q->flags & STATS_CRC), json_bool(q->flags & STATS_MARKERS),
                 json_bool(q->flags & STATS_P2P), q->ird, q->ord,
                 json_bool(q->flags & STATS_ANYWARP));
+        json_member(f, "rings", q->sq.ring || q->rq.ring ? stats_rings(q) : NULL);
         json_member(f, "cipher", q->tls.cipher[0] ? q->tls.cipher : NULL);
         json_member(f, "identity", q->tls.cipher[0] ? q->tls.identity : NULL);
     }

@@ -349,13 +349,13 @@ static void *resizer(void *arg)
 {
     struct load *l = arg;
     unsigned done = 0;
-    for (unsigned i = 0; !atomic_load(&l->over); i++) {
-        if (ibv_resize_cq(l->p.b.cq, WINDOW + (int)(i % 7) * 100))
+    do { /* once at least: the load may be over before this thread has begun */
+        if (ibv_resize_cq(l->p.b.cq, WINDOW + (int)(done % 7) * 100))
             return arg;
         done++;
         sched_yield();
-    }
-    return done ? NULL : arg;
+    } while (!atomic_load(&l->over));
+    return NULL;
 }
 
 static void took(struct load *l, const struct ibv_wc *wc)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,6 +193,32 @@ static void a_full_ring_is_waited_for(void **state)
     }
     ping_pong(&p, WARM);
     pair_close(&p, 1);
+}
+
+/** First of all tests: the child is the first to read the environment. */
+static void a_capture_sees_what_goes_through(void **state)
+{
+    char path[] = "/tmp/rings-XXXXXX";
+    struct stat st;
+    int status, fd = mkstemp(path);
+    (void)state;
+    close(fd);
+    unlink(path);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct pair p;
+        alarm(LIMIT);
+        setenv("ANYWARP_PCAP", path, 1);
+        open_in_rings(&p);
+        ping_pong(&p, ROUNDS);
+        pair_close(&p, 1);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size > 2 * ROUNDS * 64);
+    unlink(path);
 }
 
 /* ---- who sleeps ---- */
@@ -628,6 +655,7 @@ static void a_child_of_this_process_is_no_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_capture_sees_what_goes_through),
         cmocka_unit_test(leaves_tcp_when_it_is_used),
         cmocka_unit_test(writes_leave_it_too),
         cmocka_unit_test(each_kind_of_message),

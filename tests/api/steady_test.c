@@ -152,6 +152,8 @@ int main(void)
         cmocka_unit_test(bursts),
         cmocka_unit_test(bulk),
     };
+    setenv("ANYWARP_SHM", "off", 1); /* it counts what TCP does */
+    setenv("ANYWARP_SHM", "off", 1); /* it counts what TCP does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

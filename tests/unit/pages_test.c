@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +134,22 @@ static void there_is_an_end_to_it(void **state)
         iw_pages_close(&p[i]);
 }
 
+/** Where files may not be as large there is no signal, and no memory. */
+static void a_limit_of_files_is_kept(void **state)
+{
+    struct iw_pages a = {0};
+    int status;
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit small = {.rlim_cur = 2 * RING, .rlim_max = RLIM_INFINITY};
+        setrlimit(RLIMIT_FSIZE, &small);
+        _exit(iw_pages_make(&a, RING) != -EFBIG || a.base);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void a_forked_child_has_none(void **state)
 {
     struct iw_pages a = {0};
@@ -160,6 +177,7 @@ int main(void)
         cmocka_unit_test(what_is_not_safe_is_not_mapped),
         cmocka_unit_test(what_is_no_memory_is_not_mapped),
         cmocka_unit_test(there_is_an_end_to_it),
+        cmocka_unit_test(a_limit_of_files_is_kept),
         cmocka_unit_test(a_forked_child_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

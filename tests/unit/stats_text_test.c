@@ -55,7 +55,7 @@ static struct stats_qp connected(void)
         .ord = 8,
         .local_port = 7174,
         .peer_port = 40000,
-        .sq = {.size = 4, .used = 3},
+        .sq = {.size = 4, .used = 3, .ring = 1},
         .rq = {.size = 8, .used = 2, .held = 1, .held_bytes = 64},
         .send_cq = 1,
         .recv_cq = 2,
@@ -117,26 +117,25 @@ static void lines(void **state)
     struct stats_cq cqs[2];
     struct stats_error error;
     struct stats s = process(qps, cqs, &error);
-    expect(
-        stats_print, &s,
-        "process 42 command a \"b\"? state ended since 1970-01-02T00:00:00Z release 1.0 "
-        "devices anywarp0\n"
-        "  objects pd 1 qp 2 errors -1\n"
-        "  in iwInRdmaInvalidates 7\n"
-        "  out iwOutRdmaSends 3\n"
-        "  iwRdmaBnd 13 iwRdmaInv 7\n"
-        "  cq 1 cqe 255 depth 2 completions 1\n"
-        "  cq 2 cqe 16 depth 0 completions 0\n"
-        "  listener 192.0.2.1:7174 waiting 3/4\n"
-        "  listener [::]:80 waiting 0/1\n"
-        "  qp 0x000011 state RTS local 192.0.2.1:7174 peer 192.0.2.2:40000 side active mpa 2 "
-        "crc on markers off ird 16 ord 8 anywarp no tls C identity \"CN=a?b\" send_cq 1 recv_cq 2 "
-        "sq 3/4 rq 2/8 held 1 (64 bytes) iwRdmaBnd 4\n"
-        "    in iwInFpdus 6\n"
-        "    out iwOutRdmaWrites 5 iwOutRdmaWriteBytes 5000000000\n"
-        "    cause received CRC does not match\n"
-        "  qp 0x000012 state ? send_cq 0 recv_cq 0\n"
-        "  error 1970-01-01T00:00:01Z qp 0x000011: it?broke\n");
+    expect(stats_print, &s,
+           "process 42 command a \"b\"? state ended since 1970-01-02T00:00:00Z release 1.0 "
+           "devices anywarp0\n"
+           "  objects pd 1 qp 2 errors -1\n"
+           "  in iwInRdmaInvalidates 7\n"
+           "  out iwOutRdmaSends 3\n"
+           "  iwRdmaBnd 13 iwRdmaInv 7\n"
+           "  cq 1 cqe 255 depth 2 completions 1\n"
+           "  cq 2 cqe 16 depth 0 completions 0\n"
+           "  listener 192.0.2.1:7174 waiting 3/4\n"
+           "  listener [::]:80 waiting 0/1\n"
+           "  qp 0x000011 state RTS local 192.0.2.1:7174 peer 192.0.2.2:40000 side active mpa 2 "
+           "crc on markers off ird 16 ord 8 anywarp no rings out tls C identity \"CN=a?b\" "
+           "send_cq 1 recv_cq 2 sq 3/4 rq 2/8 held 1 (64 bytes) iwRdmaBnd 4\n"
+           "    in iwInFpdus 6\n"
+           "    out iwOutRdmaWrites 5 iwOutRdmaWriteBytes 5000000000\n"
+           "    cause received CRC does not match\n"
+           "  qp 0x000012 state ? send_cq 0 recv_cq 0\n"
+           "  error 1970-01-01T00:00:01Z qp 0x000011: it?broke\n");
 }
 
 static void a_line_a_process(void **state)
@@ -180,7 +179,7 @@ static void json(void **state)
         "  \"qps\": [{\"qpn\": 17, \"state\": \"RTS\", \"local\": \"192.0.2.1:7174\", "
         "\"peer\": \"192.0.2.2:40000\", \"active\": true, \"mpa\": 2, \"crc\": true, "
         "\"markers\": false, \"p2p\": true, \"ird\": 16, \"ord\": 8, \"anywarp\": false, "
-        "\"cipher\": \"C\", \"identity\": \"CN=a\\u0009b\", "
+        "\"rings\": \"out\", \"cipher\": \"C\", \"identity\": \"CN=a\\u0009b\", "
         "\"send_cq\": 1, \"recv_cq\": 2, \"cause\": \"received CRC does not match\", "
         "\"sq\": 3, \"sq_size\": 4, \"rq\": 2, \"rq_size\": 8, \"held\": 1, \"held_bytes\": 64, "
         "\"counters\": {\"iwOutRdmaWrites\": 5, "

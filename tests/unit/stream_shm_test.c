@@ -268,6 +268,7 @@ static void so_does_a_reset(void **ctx)
 static void a_send_does_not_overtake_the_end(void **ctx)
 {
     (void)ctx;
+    attach();
     put(0, "last");
     iwc_stream_mem_stream(tcp[0])->ops->close(iwc_stream_mem_stream(tcp[0]), 0);
     assert_int_equal(put(1, "x"), -EAGAIN);

@@ -167,7 +167,8 @@ static ssize_t send_tcp(struct iwc_stream_shm *s, const struct iovec *iov, unsig
     if (r > 0)
         count(s, (size_t)r);
     /* What came before the end is received first, and then told of. */
-    if ((r == -EPIPE || r == -ECONNRESET) && !atomic_load(&s->told_end))
+    if ((r == -EPIPE || r == -ECONNRESET) && atomic_load(&s->attached) &&
+        !atomic_load(&s->told_end))
         return -EAGAIN;
     return r;
 }

@@ -6,8 +6,8 @@
  * Each direction switches on its own: the sender says so in band, as the last that it gives to TCP.
  * Until then, and if that is never, all goes over TCP, and nothing is different.
  *
- * The peer that is gone is told of by recv, behind what it sent; until then a send to it is one for
- * which there is no room.
+ * With rings the peer that is gone is told of by recv, behind what it sent; until then a send to it
+ * is one for which there is no room.
  *
  * A bell, a packet socket to the peer, is rung for whoever sleeps; ring.h says when. Bytes are
  * copied out of the ring before anybody judges them.

@@ -6,6 +6,7 @@
 
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -81,8 +82,17 @@ static int counted_map(struct iw_pages *p, int fd, size_t ring)
     return r;
 }
 
+/** Whether the process may have a file of that size: else making it would raise SIGXFSZ. */
+static bool may_be(size_t size)
+{
+    struct rlimit l;
+    return getrlimit(RLIMIT_FSIZE, &l) || l.rlim_cur == RLIM_INFINITY || l.rlim_cur >= size;
+}
+
 int iw_pages_make(struct iw_pages *p, size_t ring)
 {
+    if (!may_be(file_size(ring)))
+        return -EFBIG;
     int fd = (int)sys_memfd_create("anywarp", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return fd;
