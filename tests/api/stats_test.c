@@ -340,7 +340,7 @@ static void many_qps(void)
 
 static void many_qps_in_a_small_file(void)
 {
-    struct rlimit limit = {.rlim_cur = 64 * 1024, .rlim_max = RLIM_INFINITY};
+    struct rlimit limit = {.rlim_cur = 128 * 1024, .rlim_max = RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &limit);
     many_qps();
 }
