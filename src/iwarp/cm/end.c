@@ -100,6 +100,8 @@ static void on_news(struct iw_qp *qp, uint32_t life, unsigned news)
         iw_cm_set_stall(cm);
     if (news & IW_QP_NEWS_UNMET)
         iw_cm_set_unmet(cm);
+    if (news & IW_QP_NEWS_RINGS)
+        iw_cm_shm_due(cm);
     /* Threads with earlier news, of the first FPDU or of the disconnection, may be behind this. */
     if (news & (IW_QP_NEWS_DISCONNECTED | IW_QP_NEWS_CLOSED)) {
         if (iw_qp_heard(qp))

@@ -349,6 +349,8 @@ void iw_cm_tls_log(struct iw_cm *cm, const char *what);
 
 /** Puts a stream that can go on in rings on the socket, if this connection may have some. */
 void iw_cm_shm_begin(struct iw_cm *cm);
+/** So much was moved that rings pay: has the timer's thread see to them. */
+void iw_cm_shm_due(struct iw_cm *cm);
 /** Whether to ask for that, for the QP; NULL: no. */
 bool iw_cm_shm_may(const struct iw_cm *cm, const struct iw_qp *qp);
 /** The same, and offers it: nego->conf. */

@@ -23,9 +23,8 @@ static struct iw_cm *of_bell(struct iw_source *s)
 static void look_again(struct iw_timer *t);
 static void come_now(struct iw_timer *t);
 
-static void due(void *arg)
+void iw_cm_shm_due(struct iw_cm *cm)
 {
-    struct iw_cm *cm = arg;
     iw_timer_set(&cm->shm.timer, 0, come_now);
 }
 
@@ -35,7 +34,7 @@ static void again(void *arg)
     iw_timer_set(&cm->shm.again, 0, look_again);
 }
 
-static const struct iwc_shm_user user = {.gather = iw_gather, .due = due, .again = again};
+static const struct iwc_shm_user user = {.gather = iw_gather, .again = again};
 
 static void hold(struct iw_offer *o)
 {

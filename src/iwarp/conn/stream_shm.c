@@ -31,12 +31,17 @@ void iwc_stream_shm_ring(const struct iwc_stream_shm *s)
 /** Counts what went over TCP. */
 static void count(struct iwc_stream_shm *s, size_t n)
 {
-    if (!atomic_load_explicit(&s->tells, memory_order_relaxed))
+    if (!atomic_load_explicit(&s->counts, memory_order_relaxed))
         return;
     unsigned parts = atomic_fetch_add_explicit(&s->parts, 1, memory_order_relaxed) + 1;
     unsigned long bytes = atomic_fetch_add_explicit(&s->bytes, n, memory_order_relaxed) + n;
-    if ((parts >= DUE_PARTS || bytes >= DUE_BYTES) && atomic_exchange(&s->tells, false))
-        s->user->due(s->arg);
+    if ((parts >= DUE_PARTS || bytes >= DUE_BYTES) && atomic_exchange(&s->counts, false))
+        atomic_store_explicit(&s->due, true, memory_order_relaxed);
+}
+
+bool iwc_stream_shm_due(struct iwc_stream_shm *s)
+{
+    return atomic_load_explicit(&s->due, memory_order_relaxed) && atomic_exchange(&s->due, false);
 }
 
 /* ---- receiving ---- */
@@ -227,12 +232,12 @@ void iwc_stream_shm_init(struct iwc_stream_shm *s, struct iwc_stream *under,
                                  .left = NOT_YET};
 }
 
-void iwc_stream_shm_begin(struct iwc_stream_shm *s, size_t early, bool tells)
+void iwc_stream_shm_begin(struct iwc_stream_shm *s, size_t early, bool counts)
 {
     s->received = early;
     atomic_store(&s->parts, 0);
     atomic_store(&s->bytes, 0);
-    atomic_store(&s->tells, tells);
+    atomic_store(&s->counts, counts);
 }
 
 void iwc_stream_shm_attach(struct iwc_stream_shm *s, const struct iwc_shm_rings *rings)

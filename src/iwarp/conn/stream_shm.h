@@ -22,8 +22,6 @@
 struct iwc_shm_user {
     /** As in struct iwc_tls_user. */
     bool (*gather)(uint8_t *to, size_t skip, size_t len, const struct iovec *iov, unsigned n);
-    /** So much has gone over TCP that rings pay. Once. */
-    void (*due)(void *arg);
     /** Something is in the ring, and nobody is rung for it: have somebody look, soon. */
     void (*again)(void *arg);
 };
@@ -45,7 +43,8 @@ struct iwc_stream_shm {
     int bell;
     atomic_bool attached;  /* the rings are there */
     atomic_bool dead;      /* nothing goes through any more */
-    atomic_bool tells;     /* due() is called at the threshold */
+    atomic_bool counts;    /* what goes over TCP */
+    atomic_bool due;       /* so much that rings pay */
     atomic_uint parts;     /* sends and recvs over TCP so far */
     atomic_ulong bytes;    /* that they moved */
     atomic_bool look;      /* TCP may have something: its end */
@@ -63,9 +62,12 @@ void iwc_stream_shm_init(struct iwc_stream_shm *s, struct iwc_stream *under,
 
 /**
  * FPDUs follow, of which @p early bytes were received already.
- * @param tells  whether due() is called
+ * @param counts  whether rings are ever due
  */
-void iwc_stream_shm_begin(struct iwc_stream_shm *s, size_t early, bool tells);
+void iwc_stream_shm_begin(struct iwc_stream_shm *s, size_t early, bool counts);
+
+/** Whether so much has gone over TCP that rings pay. Once. Any thread. */
+bool iwc_stream_shm_due(struct iwc_stream_shm *s);
 
 /** The rings are there. Once. */
 void iwc_stream_shm_attach(struct iwc_stream_shm *s, const struct iwc_shm_rings *rings);

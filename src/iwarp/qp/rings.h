@@ -8,10 +8,18 @@
 #ifndef ANYWARP_QP_RINGS_H
 #define ANYWARP_QP_RINGS_H
 
+#include "qp/end.h"
 #include "qp/qp.h"
 
 /** Of a new link. @param s  NULL: TCP alone. tx.lock */
 void iw_rings_init(struct iw_qp *qp, struct iwc_stream_shm *s, bool responder, size_t early);
+
+/** Behind a send or a recv, outside a section: has the CM see to rings if they pay from now on. */
+static inline void iw_rings_look(struct iw_qp *qp, struct iw_wakes *w)
+{
+    if (qp->rings.shm && iwc_stream_shm_due(qp->rings.shm))
+        iw_qp_note_news(qp, IW_QP_NEWS_RINGS, w);
+}
 
 /** What the peer says of the path: an upcall of conn/rx.h. rx.lock */
 int iw_rings_heard(void *up, uint32_t kind);

@@ -413,6 +413,7 @@ static bool receive(struct iw_qp *qp, uint32_t events)
         if ((uint32_t)n < room)
             qp->rx.stall.since = 0;
         qp->rx.staged += (uint32_t)n;
+        iw_rings_look(qp, &qp->rx.wakes);
         iw_sent_note(&qp->sent);
         iw_quantum_note(&qp->tx);
         hear(qp);

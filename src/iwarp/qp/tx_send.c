@@ -6,6 +6,7 @@
 #include "qp/ack.h"
 #include "qp/end.h"
 #include "qp/link.h"
+#include "qp/rings.h"
 #include "qp/tx_answers.h"
 #include "qp/tx_cut.h"
 #include "qp/tx_quantum.h"
@@ -145,6 +146,7 @@ static enum fate send_batch_locked(struct iw_qp *qp, int *r, struct iw_wakes *w)
     iw_sent_begin(&qp->sent);
     *r = iwc_tx_send(&tx->half, tx->batch, qp->stream);
     iw_copy_end();
+    iw_rings_look(qp, w);
     tx->blocked = *r == -EAGAIN;
     iw_sq_retire_locked(qp, w);
     iw_sent_end(&qp->sent);
