@@ -65,14 +65,13 @@ fails()
     grep -qE -- "$pattern" "$dir/client" "$dir/client.err" || failed "$*: not /$pattern/" client
 }
 
-# No UD, UC or XRC.
+# No UD or XRC.
 fails 'return status -1' udaddy
 fails 'return status [-1]' udaddy -s 127.0.0.1
 fails 'return status -1' mckey -m 239.1.1.1 -b 127.0.0.1
 fails 'return status -1' mckey -s -m 239.1.1.1 -b 127.0.0.1
 fails 'rdma_create_ep: Operation not supported' rdma_xclient -c x -s 127.0.0.1
 fails "Couldn't create QP" ibv_ud_pingpong
-fails "Couldn't create QP" ibv_uc_pingpong
 fails "Couldn't Open the XRC Domain" ibv_xsrq_pingpong
 
 # iWARP connects with a CM only: a QP cannot be given its peer.

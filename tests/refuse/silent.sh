@@ -12,6 +12,7 @@ told=(
     'cma/ep.c:.*event->status'
     'cma/route.c:.*cma_addr_lacks_scope'
     'cma/state.c:.* no = -EINVAL'
+    'iwarp/verbs/ah.c:.*r == EINVAL'     # asks, and tells in the next line
     'iwarp/verbs/chaos.c:'
     'iwarp/verbs/context.c:.*EOPNOTSUPP' # slots that only programs of before 2012 call
     'iwarp/verbs/post.c:.*return EINVAL' # of "run --like"
