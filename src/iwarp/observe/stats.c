@@ -70,6 +70,17 @@ static void end_locked(uint32_t *seq)
     __atomic_store_n(seq, *seq + 1, __ATOMIC_RELEASE);
 }
 
+/** The row @p i of @p of, whose @p id says whether it is shown, is free again. */
+static void free_row(struct rows *of, uint32_t i, uint32_t *seq, uint32_t *id)
+{
+    lock_get(&lock);
+    begin_locked(seq);
+    *id = 0;
+    end_locked(seq);
+    give_locked(of, i);
+    lock_put(&lock);
+}
+
 /* ---- the file ---- */
 
 void iw_stats_publish(void)
@@ -152,14 +163,8 @@ void iw_stats_cq_resized(struct stats_cq *row, uint32_t cqe)
 void iw_stats_cq_release(struct stats_cq *row)
 {
     iw_stats_gauge(STATS_cq, -1);
-    if (row->id == NOT_SHOWN)
-        return;
-    lock_get(&lock);
-    begin_locked(&row->seq);
-    row->id = 0;
-    end_locked(&row->seq);
-    give_locked(&cqs, (uint32_t)(row - page()->cqs));
-    lock_put(&lock);
+    if (row->id != NOT_SHOWN)
+        free_row(&cqs, (uint32_t)(row - page()->cqs), &row->seq, &row->id);
 }
 
 /* ---- listeners ---- */
@@ -199,14 +204,8 @@ struct stats_listener *iw_stats_listener_take(const struct sockaddr *local, uint
 
 void iw_stats_listener_release(struct stats_listener *row)
 {
-    if (row->id == NOT_SHOWN)
-        return;
-    lock_get(&lock);
-    begin_locked(&row->seq);
-    row->id = 0;
-    end_locked(&row->seq);
-    give_locked(&listeners, (uint32_t)(row - page()->listeners));
-    lock_put(&lock);
+    if (row->id != NOT_SHOWN)
+        free_row(&listeners, (uint32_t)(row - page()->listeners), &row->seq, &row->id);
 }
 
 /* ---- QPs ---- */
