@@ -281,7 +281,7 @@ static void an_acknowledgement_follows_what_was_stuck(void **state)
     size_t sent = 0, at = 0;
     ssize_t n;
     (void)state;
-    iw_qp(qp)->by_number = true;
+    iw_qp(qp)->ib = true;
     assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
     post_send(1);
     assert_true(iw_qp(qp)->tx.blocked);

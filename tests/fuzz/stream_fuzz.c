@@ -134,7 +134,7 @@ static void take_note(uint8_t what, uint8_t back)
     uint64_t sent = iw_qp(victim.qp)->tx.half.sent_pos;
     struct say s = {.opcode = RDMAP_WRITE, .last = true, .key = IWC_NOTE_RTR + what % 3u};
     s.to = s.key == IWC_NOTE_RETRY ? back : what & 0x80 ? sent + back : sent - back % (sent + 1);
-    if (iw_qp(victim.qp)->by_number)
+    if (iw_qp(victim.qp)->ib)
         say_tagged(&s);
 }
 
@@ -220,7 +220,7 @@ static void expire(void)
 {
     struct iw_qp *qp = iw_qp(victim.qp);
     iw_qp_expired(qp, qp->rx.awaits);
-    if (qp->by_number)
+    if (qp->ib)
         iw_qp_not_ready(qp);
 }
 
@@ -306,7 +306,7 @@ static void end(void)
     }
     FUZZ_CHECK(!iw_qp(victim.qp)->tx.linked);
     still_unlink(victim.qp);
-    if (iw_qp(victim.qp)->by_number)
+    if (iw_qp(victim.qp)->ib)
         give_up();
     victim_close(&victim);
 }
@@ -320,7 +320,7 @@ static void no_news(struct iw_qp *qp, unsigned news)
 /** As if its program had moved it. */
 static void make_by_number(struct iw_qp *qp)
 {
-    qp->by_number = true;
+    qp->ib = true;
     qp->dial_news = no_news;
     lock_get(&qp->tx.lock);
     iw_qp_set_state_locked(qp, IBV_QPS_RTS);

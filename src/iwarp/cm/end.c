@@ -160,7 +160,7 @@ void iw_cm_linger(struct iw_cm *cm)
 static void break_off(struct iw_cm *cm, struct iw_qp *qp)
 {
     (void)cm;
-    if (qp->by_number) /* knows of no peer that never begins */
+    if (qp->ib) /* knows of no peer that never begins */
         iw_qp_lose(qp, -ETIMEDOUT);
     else
         iw_qp_close(qp, true);

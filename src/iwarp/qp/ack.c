@@ -37,7 +37,7 @@ bool iw_acks_advance(struct iw_qp *qp)
 {
     struct iw_acks *a = &qp->acks;
     assert_held(&qp->rx.lock);
-    if (!qp->by_number || !a->work)
+    if (!qp->ib || !a->work)
         return false;
     if (!a->begun)
         communicate(qp);
@@ -68,7 +68,7 @@ static bool sends_locked(const struct iw_qp *qp)
 bool iw_ack_due_locked(const struct iw_qp *qp)
 {
     assert_held(&qp->tx.lock);
-    return qp->by_number && !qp->uc && qp->acks.told != placed(&qp->acks) && sends_locked(qp);
+    return qp->ib && !qp->uc && qp->acks.told != placed(&qp->acks) && sends_locked(qp);
 }
 
 /** @return whether there was room */
@@ -118,7 +118,7 @@ static int on_ack(struct iw_qp *qp, uint64_t offset)
 int iw_on_note(struct iw_qp *qp, const struct ddp_seg *seg, bool *is_note)
 {
     assert_held(&qp->rx.lock);
-    *is_note = qp->by_number && (seg->stag == IWC_NOTE_ACK || seg->stag == IWC_NOTE_RETRY);
+    *is_note = qp->ib && (seg->stag == IWC_NOTE_ACK || seg->stag == IWC_NOTE_RETRY);
     if (!*is_note)
         return IW_OK;
     qp->acks.notes++;

@@ -26,7 +26,7 @@
 static enum iw_event event_of(const struct iw_qp *qp, enum iw_err err)
 {
     const struct iw_err_info *info = iw_err_info(err);
-    if (!qp->by_number)
+    if (!qp->ib)
         return info->event;
     bool local = info->layer == TERM_RDMAP && info->etype == 0;
     if (local && err != IW_ERR_CQ_OVERRUN)
@@ -77,7 +77,7 @@ void iw_qp_close_event_locked(struct iw_qp *qp, enum iwc_close_event event, stru
         stop_sending_locked(qp);
     if (step.actions & IWC_CLOSE_FAIL) {
         /* One by number knows of no peer that goes, and a thread of it of no exit(). */
-        if (!qp->by_number)
+        if (!qp->ib)
             note_locked(qp, IW_ERR_LLP_CLOSED, w);
         qp->end.untold = qp->cm;
         news = IW_QP_NEWS_DISCONNECTED;
@@ -99,7 +99,7 @@ void iw_qp_fail_locked(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *
     if (!qp->tx.linked)
         return;
     struct terminate t;
-    bool receives = qp->by_number && seg && iw_err_info(err)->status == IBV_WC_LOC_PROT_ERR;
+    bool receives = qp->ib && seg && iw_err_info(err)->status == IBV_WC_LOC_PROT_ERR;
     terminate_from_error(&t, receives ? IW_ERR_OPERATION : err, seg, ulpdu_len);
     qp->end.term_len = (uint8_t)terminate_encode(qp->end.term, &t);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
@@ -120,7 +120,7 @@ void iw_qp_strand_locked(struct iw_qp *qp, struct iw_wakes *w)
 void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
 {
     bool undone = iw_qp_undone_locked(&qp->tx);
-    if (!qp->by_number && qp->end.close == IWC_CLOSE_OPEN && (unused || undone)) {
+    if (!qp->ib && qp->end.close == IWC_CLOSE_OPEN && (unused || undone)) {
         if (unused)
             iw_qp_explain(qp, IW_ERR_LLP_LOST, "the peer closed it %u bytes into an FPDU", unused);
         else
@@ -131,7 +131,7 @@ void iw_qp_fin_locked(struct iw_qp *qp, uint32_t unused, struct iw_wakes *w)
     if (!iwc_close_may(qp->end.close, IWC_CLOSE_EV_FIN))
         return;
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_FIN, w);
-    if (qp->by_number && qp->silent) /* nothing waits for it to begin any more */
+    if (qp->ib && qp->silent) /* nothing waits for it to begin any more */
         qp->tx.hold = false;
     iw_qp_transmit_locked(qp, w);
     iw_qp_strand_locked(qp, w);
@@ -144,7 +144,7 @@ void iw_qp_lost_locked(struct iw_qp *qp, int error, struct iw_wakes *w)
         iw_error_text(-error, text);
         iw_qp_explain(qp, IW_ERR_LLP_LOST, "%s", text);
     }
-    if (qp->tx.linked && !qp->by_number)
+    if (qp->tx.linked && !qp->ib)
         note_locked(qp, IW_ERR_LLP_LOST, w);
     iw_qp_close_event_locked(qp, IWC_CLOSE_EV_LOST, w);
     iw_qp_strand_locked(qp, w);
@@ -194,14 +194,14 @@ static enum ibv_wc_status refusal(const struct terminate *t)
 static bool goes_unheard_locked(const struct iw_qp *qp, const struct terminate *t)
 {
     assert_held(&qp->tx.lock);
-    return qp->by_number && (qp->uc || !refusal(t) || !iw_qp_undone_locked(&qp->tx));
+    return qp->ib && (qp->uc || !refusal(t) || !iw_qp_undone_locked(&qp->tx));
 }
 
 static void peer_refused_locked(struct iw_qp *qp, const struct terminate *t)
 {
     char text[sizeof(qp->end.explanation)];
     assert_held(&qp->tx.lock);
-    if (qp->by_number)
+    if (qp->ib)
         iw_sq_blame_at_locked(&qp->tx.sq, qp->acks.received, refusal(t));
     else
         iw_request_blame_locked(&qp->tx, t);

@@ -30,7 +30,7 @@ static inline bool iw_qp_allows(const struct iw_qp *qp, unsigned access)
 static inline bool iw_qp_is_stranded_locked(const struct iw_qp *qp)
 {
     bool sends = qp->end.close == IWC_CLOSE_OPEN || qp->end.close == IWC_CLOSE_FLUSHING;
-    return qp->by_number && !qp->end.error && !(qp->tx.linked && sends);
+    return qp->ib && !qp->end.error && !(qp->tx.linked && sends);
 }
 
 /** Whether something is posted, or complete by its copy, that TCP has not. tx.lock. */

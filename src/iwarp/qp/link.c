@@ -31,7 +31,7 @@ int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *
 {
     int r = -EINVAL;
     lock_get(&qp->tx.lock);
-    bool early = qp->tx.state <= IBV_QPS_RTR || (qp->by_number && qp->tx.state == IBV_QPS_RTS);
+    bool early = qp->tx.state <= IBV_QPS_RTR || (qp->ib && qp->tx.state == IBV_QPS_RTS);
     if (!qp->end.error && !qp->was_linked && !qp->cm && early) {
         qp->cm = cm;
         atomic_store(&qp->owner, owner);
@@ -59,7 +59,7 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed)
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
     qp->cm = NULL;
-    if (failed && !qp->by_number) {
+    if (failed && !qp->ib) {
         iw_qp_explain(qp, IW_ERR_LLP_CLOSED, "no connection came about");
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     }
@@ -136,7 +136,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->end.close = IWC_CLOSE_OPEN;
         qp->tx.linked = qp->was_linked = true;
         iw_visibility_connections(1);
-        if (!qp->by_number)
+        if (!qp->ib)
             iw_qp_set_state_locked(qp, IBV_QPS_RTS);
         else if (qp->attr.max_rd_atomic < qp->tx.ord.limit && qp->tx.state == IBV_QPS_RTS)
             qp->tx.ord.limit = qp->attr.max_rd_atomic;
@@ -303,7 +303,7 @@ void iw_qp_unlink(struct iw_qp *qp)
     iw_qp_enter_rx(qp, &w);
     lock_get(&qp->tx.lock);
     qp->tx.linked = qp->end.untold = false;
-    if (!qp->by_number)
+    if (!qp->ib)
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     iw_qp_strand_locked(qp, &w);
     if (qp->stream)

@@ -48,7 +48,7 @@
 /** A stream's agreed depths can only be lowered. */
 static bool depths_ok(const struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-    bool agreed = qp->was_linked && !qp->by_number;
+    bool agreed = qp->was_linked && !qp->ib;
     uint32_t ord = agreed ? qp->tx.ord.limit : IW_MAX_DEPTH;
     uint32_t ird = agreed ? qp->tx.ird.limit : IW_MAX_DEPTH;
     return (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || a->max_rd_atomic <= ord) &&
@@ -100,7 +100,7 @@ static void keep_locked(struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
         qp->acks.retry_told = false;
     if (qp->was_linked && (mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic < qp->tx.ord.limit)
         qp->tx.ord.limit = a->max_rd_atomic;
-    if (qp->was_linked && !qp->by_number && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
+    if (qp->was_linked && !qp->ib && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
         qp->tx.ird.limit = a->max_dest_rd_atomic;
 }
 
@@ -111,14 +111,14 @@ static void reset_locked(struct iw_qp *qp)
     iw_qp_set_state_locked(qp, IBV_QPS_RESET);
     qp->attr = (struct ibv_qp_attr){0};
     qp->access = 0;
-    qp->by_number = false;
+    qp->ib = false;
     iw_rq_clear(&qp->own_rq);
 }
 
 /** Whether RESET has more to do than to forget what was set and posted. */
 static bool has_past(const struct iw_qp *qp)
 {
-    return qp->was_linked || qp->by_number || qp->cm || qp->end.error;
+    return qp->was_linked || qp->ib || qp->cm || qp->end.error;
 }
 
 static void drain_locked(struct iw_qp *qp, bool notify, struct iw_wakes *w)
@@ -143,7 +143,7 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, int mask, bool no
             reset_locked(qp);
         return 0;
     case IBV_QPS_RTS: /* only a connection leads here, or the number of a peer */
-        if (!qp->tx.linked && !qp->by_number)
+        if (!qp->tx.linked && !qp->ib)
             return iw_refuse(MODIFY, NO_CONNECTION);
         iw_qp_set_state_locked(qp, to);
         return 0;
@@ -156,7 +156,7 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, int mask, bool no
         return 0;
     case IBV_QPS_RTR:
         if ((mask & IBV_QP_DEST_QPN) && !qp->cm) {
-            qp->by_number = true;
+            qp->ib = true;
             qp->ext = iw_conf()->ext; /* only anywarp is reached so */
         }
         iw_qp_set_state_locked(qp, to);
@@ -218,7 +218,7 @@ void iw_qp_query(struct iw_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_
     attr->port_num = 1;
     if (!attr->path_mtu)
         attr->path_mtu = IBV_MTU_4096;
-    if (qp->was_linked && !qp->by_number) {
+    if (qp->was_linked && !qp->ib) {
         attr->max_rd_atomic = (uint8_t)qp->tx.ord.limit;
         attr->max_dest_rd_atomic = (uint8_t)qp->tx.ird.limit;
     }

@@ -324,7 +324,7 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_grace_drop(&qp->tx.grace);
     iw_deferred_wait(&qp->tx.deferred);
     iw_rx_fini(qp);
-    if (qp->by_number)
+    if (qp->ib)
         iw_qp_purge(qp);
     iw_mw_leave(&qp->accessor);
     atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);

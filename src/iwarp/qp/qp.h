@@ -382,8 +382,9 @@ struct iw_qp {
     unsigned access;         /* qp_access_flags; 0 from the CM means remote write and read */
     struct ibv_qp_attr attr; /* what modify_qp set */
     bool uc;                 /* type UC: nothing is acknowledged, nothing fails at the peer */
-    bool by_number;          /* moved to RTR with a GID and a number: the peer's end is not its */
-    struct iw_cm *cm;        /* gets the news; its reference is the CM's business */
+    bool ib; /* InfiniBand manners: moved to RTR with a GID and a number, or by rdma_cm on a RoCE
+                device */
+    struct iw_cm *cm;                        /* gets the news; its reference is the CM's business */
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
 
     /* of a QP that is not rdma_create_qp()'s; constant; see qpn/dial.h */

@@ -107,7 +107,7 @@ static void renew_state_locked(struct iw_qp *qp)
     qp->access = 0;
     qp->attr = (struct ibv_qp_attr){0};
     qp->same_host = qp->ext = qp->was_linked = qp->silent = qp->fin_known = false;
-    qp->by_number = false;
+    qp->ib = false;
     memset(&qp->rings, 0, sizeof(qp->rings));
     atomic_store(&qp->hints.heard, false);
     atomic_store(&qp->hints.looked_heard, false);
@@ -120,7 +120,7 @@ void iw_qp_unmeet_locked(struct iw_qp *qp)
 {
     assert_held(&qp->rx.lock);
     assert_held(&qp->tx.lock);
-    if (!qp->by_number || !qp->silent || qp->rx.half.fpdus || qp->end.error)
+    if (!qp->ib || !qp->silent || qp->rx.half.fpdus || qp->end.error)
         return;
     renew_sending_locked(&qp->tx);
     renew_receiving_locked(&qp->rx);
@@ -142,7 +142,7 @@ void iw_qp_reset_end(struct iw_qp *qp)
     iw_mw_leave(&qp->accessor);
     lock_get(&qp->rx.lock);
     lock_get(&qp->tx.lock);
-    bool purges = qp->by_number;
+    bool purges = qp->ib;
     if (qp->end.forgets) { /* else another thread has done it all */
         renew_sending_locked(&qp->tx);
         qp->tx.sq.drain = 0;

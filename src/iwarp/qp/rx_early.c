@@ -59,7 +59,7 @@ static void tell_early(struct iw_qp *qp)
 static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
 {
     bool told = !iw_log_on(IW_LOG_WARN) || qp->rx.unmet_told;
-    bool patient = !qp->by_number || (!qp->uc && qp->acks.peer_rnr_retry == IW_RNR_FOR_EVER);
+    bool patient = !qp->ib || (!qp->uc && qp->acks.peer_rnr_retry == IW_RNR_FOR_EVER);
     if (told && patient)
         return;
     qp->rx.early_since = iw_now();
@@ -170,7 +170,7 @@ int iw_early_replay(struct iw_qp *qp)
             fail(qp, r, &qp->rx.early_head->seg);
         }
         pop(qp);
-        if (qp->by_number)
+        if (qp->ib)
             qp->rx.early_since = iw_now();
         if (r)
             return r;

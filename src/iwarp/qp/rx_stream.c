@@ -386,7 +386,7 @@ static uint64_t spoken(const struct iw_qp *qp)
 static void hear(struct iw_qp *qp)
 {
     uint64_t before = spoken(qp);
-    if (!qp->by_number)
+    if (!qp->ib)
         atomic_store_explicit(&qp->hints.heard, true, memory_order_relaxed);
     atomic_store_explicit(&qp->hints.looked_heard, true, memory_order_relaxed);
     consume(qp);

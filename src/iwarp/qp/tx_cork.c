@@ -51,7 +51,7 @@ static bool cork_locked(struct iw_qp *qp, struct iw_wakes *w)
 
 bool iw_cork_locked(struct iw_qp *qp, bool polled, uint64_t now, struct iw_wakes *w)
 {
-    if (qp->by_number) /* where nothing completes by being copied */
+    if (qp->ib) /* where nothing completes by being copied */
         return false;
     struct iw_pace_facts f = facts_locked(qp, polled, now);
     struct iw_paced p = iw_pace_pass(&f, now);

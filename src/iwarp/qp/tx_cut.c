@@ -338,7 +338,7 @@ enum iw_err iw_qp_fill_locked(struct iw_qp *qp)
     bool whole = true, stranded = iw_qp_is_stranded_locked(qp);
     if (qp->tx.says && !stranded && !cut_first_locked(qp))
         return IW_OK;
-    if (qp->by_number && !qp->uc)
+    if (qp->ib && !qp->uc)
         iw_acks_cut_locked(qp, !stranded && wr_may_go(&qp->tx));
     while (whole) {
         if (qp->end.error || qp->end.term_queued) {

@@ -311,7 +311,7 @@ static int check_all_locked(struct iw_qp *qp, const struct ibv_send_wr *wr)
 static bool may_post_locked(const struct iw_qp *qp)
 {
     assert_held(&qp->tx.lock);
-    return qp->tx.state >= (qp->by_number ? IBV_QPS_RTR : IBV_QPS_RTS);
+    return qp->tx.state >= (qp->ib ? IBV_QPS_RTR : IBV_QPS_RTS);
 }
 
 int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
@@ -413,7 +413,7 @@ static bool done(const struct iw_qp *qp, const struct iw_sqe *e)
     const struct iw_qp_tx *tx = &qp->tx;
     if (iw_sqe_is_request(e))
         return e->answered;
-    if (qp->by_number && !qp->uc && !iw_sqe_is_local(e))
+    if (qp->ib && !qp->uc && !iw_sqe_is_local(e))
         return qp->acks.received >= e->end_pos;
     return tx->half.sent_pos >= e->end_pos || tx->cork.copied_pos >= e->end_pos;
 }
