@@ -68,22 +68,22 @@ struct connection {
 
 static _Noreturn void usage(void)
 {
-    fprintf(
-        stderr,
-        "usage: rping -s [-vVdPq] [-a address] [-p port] [-C count] [-S size] [-t tos]\n"
-        "       rping -c [-vVdq] -a address [-I address] [-p port] [-C count] [-S size] [-t tos]\n"
-        "    -s, -c      server, client\n"
-        "    -a address  of the server: to listen on, or to connect to\n"
-        "    -I address  of the client, to connect from\n"
-        "    -p port     of the server, default 7174\n"
-        "    -C count    pings of a connection, default without an end\n"
-        "    -S size     of a text in bytes, default 64\n"
-        "    -v          print each text\n"
-        "    -V          the client compares what comes back\n"
-        "    -P          the server takes clients until it is killed, several at a time\n"
-        "    -q          make queue pairs without the connection manager\n"
-        "    -t tos      type of service\n"
-        "    -d          tell each step\n");
+    fprintf(stderr,
+            "usage: rping -s [-vVdPq] [-a address] [-p port] [-C count] [-S size] [-t tos]\n"
+            "       rping -c [-vVdq] -a address [-I address] [-p port] [-C count] [-S size]\n"
+            "             [-t tos]\n"
+            "    -s, -c      server, client\n"
+            "    -a address  of the server: to listen on, or to connect to\n"
+            "    -I address  of the client, to connect from\n"
+            "    -p port     of the server, default 7174\n"
+            "    -C count    pings of a connection, default without an end\n"
+            "    -S size     of a text in bytes, default 64\n"
+            "    -v          print each text\n"
+            "    -V          the client compares what comes back\n"
+            "    -P          the server takes clients until it is killed, several at a time\n"
+            "    -q          make queue pairs without the connection manager\n"
+            "    -t tos      type of service\n"
+            "    -d          tell each step\n");
     exit(2);
 }
 

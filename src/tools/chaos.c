@@ -223,20 +223,20 @@ static int chaos(int argc, char **argv)
 
 const struct tool tool_chaos = {
     .name = "chaos",
-    .arguments = "[--seed N] [--only NAME,...] [--every N] [--log FILE] [--replay FILE] [--list] "
-                 "[--] COMMAND [ARGUMENT...]",
+    .arguments = "[--seed N] [--only NAME,...] [--every N] [--log FILE]\n"
+                 "           [--replay FILE] [--list] [--] COMMAND [ARGUMENT...]",
     .summary = "run a program, and have things go wrong",
-    .help =
-        "Runs the program on anywarp, and makes happen what rarely happens: calls that fail,\n"
-        "connections that are cut or refused, completions in error, late, or several at once,\n"
-        "events that nobody expects. The same seed gives the same faults. At the end standard\n"
-        "error has a summary, and the command that repeats it; the exit status is the program's.\n"
-        "\n"
-        "  --seed N          by which the faults are chosen; else one is made up\n"
-        "  --only NAME,...   only these\n"
-        "  --every N         each once in N calls, in place of its own rate\n"
-        "  --log FILE        write each fault to this file, a line each\n"
-        "  --replay FILE     have exactly those happen that are in this log\n"
-        "  --list            print the faults and their rates\n",
+    .help = "Runs the program on anywarp, and makes happen what rarely happens: calls that\n"
+            "fail, connections that are cut or refused, completions in error, late, or\n"
+            "several at once, events that nobody expects. The same seed gives the same\n"
+            "faults. At the end standard error has a summary, and the command that repeats\n"
+            "it; the exit status is the program's.\n"
+            "\n"
+            "  --seed N          by which the faults are chosen; else one is made up\n"
+            "  --only NAME,...   only these\n"
+            "  --every N         each once in N calls, in place of its own rate\n"
+            "  --log FILE        write each fault to this file, a line each\n"
+            "  --replay FILE     have exactly those happen that are in this log\n"
+            "  --list            print the faults and their rates\n",
     .run = chaos,
 };

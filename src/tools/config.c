@@ -93,10 +93,10 @@ static int config(int argc, char **argv)
 const struct tool tool_config = {
     .name = "config",
     .arguments = "[--json] [VARIABLE...]",
-    .summary = "the environment variables: values, default, meaning, and what is set now",
-    .help = "Prints the environment variables that the libraries read, or those that are named:\n"
-            "the value now, if one is set, the legal ones, the default and the meaning. Programs\n"
-            "read them once, when they first use the libraries.\n"
+    .summary = "the environment variables: meaning, values, and what is set now",
+    .help = "Prints the environment variables that the libraries read, or those that are\n"
+            "named: the value now, if one is set, the legal ones, the default and the\n"
+            "meaning. Programs read them once, when they first use the libraries.\n"
             "\n"
             "  -j, --json   as an array of JSON objects\n",
     .run = config,

@@ -161,10 +161,10 @@ const struct tool tool_devices = {
     .name = "devices",
     .arguments = "[--json]",
     .summary = "the devices that programs see on anywarp",
-    .help =
-        "Prints what programs see that run on anywarp in this environment: each device with its\n"
-        "limits and the addresses that it can be reached at. It fails if there is none.\n"
-        "\n"
-        "  -j, --json   as an array of JSON objects\n",
+    .help = "Prints what programs see that run on anywarp in this environment: each device\n"
+            "with its limits and the addresses that it can be reached at. It fails if there\n"
+            "is none.\n"
+            "\n"
+            "  -j, --json   as an array of JSON objects\n",
     .run = devices,
 };

@@ -96,14 +96,14 @@ static int doctor(int argc, char **argv)
 
 const struct tool tool_doctor = {
     .name = "doctor",
-    .arguments = "[--connect HOST:PORT] [--system-libraries] [COMMAND [ARGUMENT...]]",
+    .arguments = "[--connect HOST:PORT] [--system-libraries]\n"
+                 "           [COMMAND [ARGUMENT...]]",
     .summary = "find out what keeps anywarp, or a program on it, from working",
-    .help =
-        "Examines the installation, the environment and the machine, and the program if one is\n"
-        "named, without running it. Each finding says what to do about it. The exit status is\n"
-        "0 if nothing is in the way, 1 if something is.\n"
-        "\n"
-        "  -c, --connect HOST:PORT   also connect to an RDMA listener, as anywarp ping does\n"
-        "  --system-libraries        for anywarp run --system-libraries, and what that needs\n",
+    .help = "Examines the installation, the environment and the machine, and the program if\n"
+            "one is named, without running it. Each finding says what to do about it. The\n"
+            "exit status is 0 if nothing is in the way, 1 if something is.\n"
+            "\n"
+            "  -c, --connect HOST:PORT   connect to an RDMA listener, too, as anywarp ping\n"
+            "  --system-libraries        for anywarp run --system-libraries, and its needs\n",
     .run = doctor,
 };

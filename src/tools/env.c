@@ -43,7 +43,8 @@ const struct tool tool_env = {
     .name = "env",
     .arguments = "",
     .summary = "print the environment, for a whole shell: eval \"$(anywarp env)\"",
-    .help = "Prints what to set so that programs run on anywarp, in the language of the shell:\n"
+    .help = "Prints what to set so that programs run on anywarp, in the language of the\n"
+            "shell:\n"
             "\n"
             "    eval \"$(anywarp env)\"\n",
     .run = env,

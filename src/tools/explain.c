@@ -57,9 +57,8 @@ const struct tool tool_explain = {
     .name = "explain",
     .arguments = "[NUMBER...]",
     .summary = "what the vendor_err of a completion means",
-    .help =
-        "Prints, for each vendor_err that a failed work completion has, what it stands for, the\n"
-        "status that goes with it, what a Terminate message says of it, and the asynchronous\n"
-        "event. Without a number, for all.\n",
+    .help = "Prints, for each vendor_err that a failed work completion has, what it stands\n"
+            "for, the status that goes with it, what a Terminate message says of it, and the\n"
+            "asynchronous event. Without a number, for all.\n",
     .run = explain,
 };

@@ -153,17 +153,17 @@ static int keys(int argc, char **argv)
 
 const struct tool tool_keys = {
     .name = "keys",
-    .arguments = "[--days N] [--address LIST] FOLDER [NAME...] | --psk NAME FILE",
+    .arguments = "[--days N] [--address LIST] FOLDER [NAME...]\n"
+                 "       anywarp keys --psk NAME FILE",
     .summary = "make certificates, or a pre-shared key, for ANYWARP_TLS",
-    .help =
-        "Makes an authority in FOLDER, unless one is there: ca.crt, and ca.key, which signs; and\n"
-        "for each NAME a certificate of it, NAME.crt, and its key, NAME.key. A program of NAME\n"
-        "gets ca.crt and these two, by the variables that are printed. Files that are there are\n"
-        "not touched, and nobody else may read what is new.\n"
-        "\n"
-        "  -a, --address LIST  as 10.0.0.1,fd00::1: the certificates are good for listeners at\n"
-        "                      these addresses alone\n"
-        "  -d, --days N        how long they are good, 365\n"
-        "  -p, --psk NAME      instead: adds a pre-shared key to FILE, for both ends\n",
+    .help = "Makes an authority in FOLDER, unless one is there: ca.crt, and ca.key, which\n"
+            "signs; and for each NAME a certificate of it, NAME.crt, and its key, NAME.key.\n"
+            "A program of NAME gets ca.crt and these two, by the variables that are printed.\n"
+            "Files that are there are not touched, and nobody else may read what is new.\n"
+            "\n"
+            "  -a, --address LIST  as 10.0.0.1,fd00::1: the certificates are good for\n"
+            "                      listeners at these addresses alone\n"
+            "  -d, --days N        how long they are good, 365\n"
+            "  -p, --psk NAME      instead: adds a pre-shared key to FILE, for both ends\n",
     .run = keys,
 };

@@ -31,8 +31,8 @@ static void print_usage(FILE *f)
 {
     fputs("usage: anywarp COMMAND [ARGUMENT...]\n"
           "\n"
-          "A program that uses libibverbs or librdmacm runs on it unchanged: no RDMA adapter, no\n"
-          "kernel module, no root. For example: anywarp run rping -s\n"
+          "A program that uses libibverbs or librdmacm runs on it unchanged: no RDMA\n"
+          "adapter, no kernel module, no root. For example: anywarp run rping -s\n"
           "\n",
           f);
     for (size_t i = 0; i < N_TOOLS; i++)

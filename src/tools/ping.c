@@ -54,13 +54,11 @@ const struct tool tool_ping = {
     .name = "ping",
     .arguments = "[--timeout SECONDS] HOST PORT",
     .summary = "connect to an RDMA listener, step by step, and tell where that ends",
-    .help =
-        "Looks HOST up, connects by TCP, and negotiates as rdma_connect() does; prints how long\n"
-        "each step took, or why it failed. The listener, anywarp or not, gets a connection, which\n"
-        "ends at once. It speaks without TLS. The exit status is 0 if an address of HOST "
-        "connects,\n"
-        "1 if none does.\n"
-        "\n"
-        "  -t, --timeout SECONDS   for each step, 5 if not given\n",
+    .help = "Looks HOST up, connects by TCP, and negotiates as rdma_connect() does; prints\n"
+            "how long each step took, or why it failed. The listener, anywarp or not, gets a\n"
+            "connection, which ends at once. It speaks without TLS. The exit status is 0 if\n"
+            "an address of HOST connects, 1 if none does.\n"
+            "\n"
+            "  -t, --timeout SECONDS   for each step, 5 if not given\n",
     .run = ping,
 };

@@ -165,24 +165,25 @@ static int run(int argc, char **argv)
 
 const struct tool tool_run = {
     .name = "run",
-    .arguments = "[-e VARIABLE=VALUE]... [--log LEVEL] [--pcap FILE] [--crc on|off|auto]\n"
-                 "           [--like ADAPTER|list] [--rsocket] [--system-libraries] [--] "
-                 "COMMAND [ARGUMENT...]",
+    .arguments = "[-e VARIABLE=VALUE]... [--log LEVEL] [--pcap FILE]\n"
+                 "           [--crc on|off|auto] [--like ADAPTER|list] [--rsocket]\n"
+                 "           [--system-libraries] [--] COMMAND [ARGUMENT...]",
     .summary = "run a program on anywarp",
-    .help =
-        "Becomes the program, with anywarp's libraries before the system's: same process, same\n"
-        "exit status, signals go straight to it.\n"
-        "\n"
-        "  -e, --env VARIABLE=VALUE   set a variable of the program, as in -e ANYWARP_CRC=on\n"
-        "  --log LEVEL                VERBS_LOG_LEVEL; 2: why calls, completions and connections "
-        "fail\n"
-        "  --pcap FILE                ANYWARP_PCAP: a capture for Wireshark\n"
-        "  --crc on|off|auto          ANYWARP_CRC\n"
-        "  --like ADAPTER             refuse what this adapter would refuse, and log why; list\n"
-        "                             prints the adapters, their limits and the sources of these\n"
-        "  --rsocket                  a program of sockets: its TCP connections become rsockets,\n"
-        "                             where the peer has them, too\n"
-        "  --system-libraries         on the system's own libibverbs and librdmacm, which take\n"
-        "                             anywarp for a device of the kernel\n",
+    .help = "Becomes the program, with anywarp's libraries before the system's: same\n"
+            "process, same exit status, signals go straight to it.\n"
+            "\n"
+            "  -e, --env VARIABLE=VALUE   set a variable of the program, as in\n"
+            "                             -e ANYWARP_CRC=on\n"
+            "  --log LEVEL                VERBS_LOG_LEVEL; 2: why calls, completions and\n"
+            "                             connections fail\n"
+            "  --pcap FILE                ANYWARP_PCAP: a capture for Wireshark\n"
+            "  --crc on|off|auto          ANYWARP_CRC\n"
+            "  --like ADAPTER             refuse what this adapter would refuse, and log\n"
+            "                             why; list prints the adapters, their limits and\n"
+            "                             the sources of these\n"
+            "  --rsocket                  a program of sockets: its TCP connections become\n"
+            "                             rsockets, where the peer has them, too\n"
+            "  --system-libraries         on the system's own libibverbs and librdmacm,\n"
+            "                             which take anywarp for a device of the kernel\n",
     .run = run,
 };

@@ -176,12 +176,10 @@ const struct tool tool_shrink = {
     .name = "shrink",
     .arguments = "[--timeout SECONDS] LOG [--] COMMAND [ARGUMENT...]",
     .summary = "find the fewest faults with which a program still fails",
-    .help =
-        "Runs the program with fewer and fewer faults of a log of \"anywarp chaos\", and prints, "
-        "as\n"
-        "a log, those without any of which the exit status is another. The status must not be 0\n"
-        "with all of them. What the program prints is not shown.\n"
-        "\n"
-        "  --timeout SECONDS   a run that takes longer is ended, and has status 124; 60\n",
+    .help = "Runs the program with fewer and fewer faults of a log of \"anywarp chaos\", and\n"
+            "prints, as a log, those without any of which the exit status is another. The\n"
+            "status must not be 0 with all of them. What the program prints is not shown.\n"
+            "\n"
+            "  --timeout SECONDS   a run that takes longer is ended, and has status 124; 60\n",
     .run = shrink,
 };

@@ -105,19 +105,20 @@ static int stat(int argc, char **argv)
 const struct tool tool_stat = {
     .name = "stat",
     .arguments = "[--json] [--all] [--errors] [--full] [--clear] [PID|NAME]",
-    .summary = "objects, connections, traffic and errors of the processes that run on anywarp",
-    .help =
-        "Prints a line for each process of this user that runs on anywarp: queue pairs, messages\n"
-        "and bytes in and out, listeners and the requests that wait there for an answer, messages\n"
-        "that wait for a receive (held), failures. With PID or NAME, of those processes all:\n"
-        "devices, objects, CQs with the completions that wait in them, listeners, QPs with state,\n"
-        "addresses, what was negotiated and how full their queues are, and the last errors. What\n"
-        "is 0 is left out. The counters have the names that iWARP adapters give them.\n"
-        "\n"
-        "  -j, --json    all, as an array of JSON objects\n"
-        "  -a, --all     also processes that failed, or ended without exit(), as by a signal\n"
-        "  -e, --errors  why connections failed, of all these processes\n"
-        "  -f, --full    all of each process\n"
-        "  -c, --clear   forget those that ended; else the 16 newest are kept\n",
+    .summary = "objects, connections, traffic and errors of processes on anywarp",
+    .help = "Prints a line for each process of this user that runs on anywarp: queue pairs,\n"
+            "messages and bytes in and out, listeners and the requests that wait there for\n"
+            "an answer, messages that wait for a receive (held), failures. With PID or NAME,\n"
+            "of those processes all: devices, objects, CQs with the completions that wait in\n"
+            "them, listeners, QPs with state, addresses, what was negotiated and how full\n"
+            "their queues are, and the last errors. What is 0 is left out. The counters have\n"
+            "the names that iWARP adapters give them.\n"
+            "\n"
+            "  -j, --json    all, as an array of JSON objects\n"
+            "  -a, --all     also processes that failed, or ended without exit(), as by a\n"
+            "                signal\n"
+            "  -e, --errors  why connections failed, of all these processes\n"
+            "  -f, --full    all of each process\n"
+            "  -c, --clear   forget those that ended; else the 16 newest are kept\n",
     .run = stat,
 };

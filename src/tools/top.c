@@ -246,9 +246,9 @@ const struct tool tool_top = {
     .name = "top",
     .arguments = "[--delay SECONDS] [--once]",
     .summary = "the busiest connections now, with messages and bytes a second",
-    .help = "Shows the connections of the processes of this user that run on anywarp, the busiest\n"
-            "first, with messages and bytes a second in and out. q ends it. If the output is no\n"
-            "terminal, the table is printed once.\n"
+    .help = "Shows the connections of the processes of this user that run on anywarp, the\n"
+            "busiest first, with messages and bytes a second in and out. q ends it. If the\n"
+            "output is no terminal, the table is printed once.\n"
             "\n"
             "  -d, --delay SECONDS   between two looks, 0.1 to 3600, default 1\n"
             "  -1, --once            print the table once\n",

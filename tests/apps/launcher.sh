@@ -32,6 +32,10 @@ for command in run env; do
     expect 2 "anywarp $command: unrecognized option '--no-such'" "$ANYWARP" "$command" --no-such
 done
 expect 2 'nothing: unknown command' "$ANYWARP" help nothing
+for command in '' $("$ANYWARP" --help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
+    # shellcheck disable=SC2086 # none is the list of them
+    expect 1 '^$' sh -c '"$@" | grep -E "^.{81}"' - "$ANYWARP" help $command
+done
 expect 0 '^anywarp [0-9]+\.[0-9]+' "$ANYWARP" --version
 expect 2 '^usage: ' "$ANYWARP"
 expect 2 'unknown command.*anywarp run rping' "$ANYWARP" rping
