@@ -9,7 +9,7 @@ static int refuse_address(int r, const char *call, const struct sockaddr *addr)
     struct sockaddr_storage copy;
     char text[ADDR_TEXT_MAX];
     if (r == -EADDRINUSE)
-        return -iw_refuse(call, PORT_IN_USE, ntohs(cma_addr_port(addr)));
+        return -iw_refuse(call, PORT_IN_USE, addr_port(addr));
     if (r != -EADDRNOTAVAIL)
         return r;
     cma_addr_copy(&copy, addr);
@@ -26,7 +26,7 @@ int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
     if (cma_addr_lacks_scope(addr))
         return -iw_refuse(call, SCOPE);
     if (!cma_port_free(id, addr))
-        return -iw_refuse(call, PORT_TAKEN, ntohs(cma_addr_port(addr)));
+        return -iw_refuse(call, PORT_TAKEN, addr_port(addr));
     if (active)
         r = iw_cm_bind_active(id->cm, addr);
     else
@@ -112,8 +112,7 @@ static int resolve_locked(struct cma_id *id, const struct sockaddr_storage *src)
         event->pub.status = status;
     } else {
         id->source = source;
-        cma_addr_set_port((struct sockaddr *)&id->source,
-                          cma_addr_port((struct sockaddr *)&id->bound));
+        addr_set_port((struct sockaddr *)&id->source, addr_port((struct sockaddr *)&id->bound));
         cma_set_state(id, CMA_CALL_RESOLVE_ADDR);
     }
     cma_event_queue(event);
@@ -165,10 +164,10 @@ int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 
 __be16 rdma_get_src_port(struct rdma_cm_id *id)
 {
-    return id ? cma_addr_port(&id->route.addr.src_addr) : 0;
+    return id ? htons(addr_port(&id->route.addr.src_addr)) : 0;
 }
 
 __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
-    return id ? cma_addr_port(&id->route.addr.dst_addr) : 0;
+    return id ? htons(addr_port(&id->route.addr.dst_addr)) : 0;
 }

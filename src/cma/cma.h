@@ -275,8 +275,6 @@ bool cma_addr_same(const struct sockaddr *a, const struct sockaddr *b);
 bool cma_addr_lacks_scope(const struct sockaddr *addr);
 
 /** The port in network byte order, 0 for families without. */
-__be16 cma_addr_port(const struct sockaddr *addr);
-void cma_addr_set_port(struct sockaddr *addr, __be16 port);
 
 /** The zero address of @p family with port 0. */
 void cma_addr_wildcard(sa_family_t family, struct sockaddr_storage *addr);

@@ -77,7 +77,7 @@ static void note_port(struct cma_id *id)
     struct sockaddr_storage local;
     iw_cm_addresses(id->cm, &local, NULL);
     if (local.ss_family != AF_UNSPEC) /* else it is over already */
-        cma_addr_set_port(&id->pub.route.addr.src_addr, cma_addr_port((struct sockaddr *)&local));
+        addr_set_port(&id->pub.route.addr.src_addr, addr_port((struct sockaddr *)&local));
 }
 
 static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, enum cma_call call)

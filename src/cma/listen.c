@@ -23,7 +23,7 @@ static int listen_locked(struct cma_id *id, int backlog)
     /* A port is shared for connections only. */
     id->reuseaddr = false;
     if (!cma_port_free(id, (struct sockaddr *)&id->bound))
-        return -iw_refuse(LISTEN, PORT_TAKEN, ntohs(cma_addr_port((struct sockaddr *)&id->bound)));
+        return -iw_refuse(LISTEN, PORT_TAKEN, addr_port((struct sockaddr *)&id->bound));
     if (backlog <= 0 || backlog > BACKLOG_MAX)
         backlog = BACKLOG_MAX;
     lock_get(&cma_events);
@@ -33,7 +33,7 @@ static int listen_locked(struct cma_id *id, int backlog)
         iw_cm_take_strangers(id->cm);
     int r = iw_cm_listen(id->cm, backlog);
     if (r == -EADDRINUSE)
-        iw_refuse(LISTEN, PORT_IN_USE, ntohs(cma_addr_port((struct sockaddr *)&id->bound)));
+        iw_refuse(LISTEN, PORT_IN_USE, addr_port((struct sockaddr *)&id->bound));
     if (r < 0)
         return r;
     id->pub.route.addr.src_storage = id->bound;

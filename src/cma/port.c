@@ -27,7 +27,7 @@ bool cma_afonly(const struct cma_id *id)
 static bool conflict(const struct cma_id *a, const struct sockaddr *a_addr, const struct cma_id *b)
 {
     const struct sockaddr *b_addr = (const struct sockaddr *)&b->bound;
-    if (cma_addr_port(a_addr) != cma_addr_port(b_addr))
+    if (addr_port(a_addr) != addr_port(b_addr))
         return false;
     if (a->reuseaddr && b->reuseaddr)
         return false;
@@ -42,7 +42,7 @@ static bool conflict(const struct cma_id *a, const struct sockaddr *a_addr, cons
 bool cma_port_free(const struct cma_id *id, const struct sockaddr *addr)
 {
     bool free = true;
-    if (cma_addr_port(addr) == 0)
+    if (addr_port(addr) == 0)
         return true;
     lock_get(&cma_events);
     list_for_each (it, &ports) {

@@ -44,26 +44,6 @@ bool cma_addr_lacks_scope(const struct sockaddr *addr)
            in6(addr)->sin6_scope_id == 0;
 }
 
-__be16 cma_addr_port(const struct sockaddr *addr)
-{
-    switch (addr->sa_family) {
-    case AF_INET:
-        return in4(addr)->sin_port;
-    case AF_INET6:
-        return in6(addr)->sin6_port;
-    default:
-        return 0;
-    }
-}
-
-void cma_addr_set_port(struct sockaddr *addr, __be16 port)
-{
-    static_assert(offsetof(struct sockaddr_in, sin_port) ==
-                      offsetof(struct sockaddr_in6, sin6_port),
-                  "one place for the port");
-    memcpy((char *)addr + offsetof(struct sockaddr_in, sin_port), &port, sizeof port);
-}
-
 void cma_addr_wildcard(sa_family_t family, struct sockaddr_storage *addr)
 {
     memset(addr, 0, sizeof *addr);
@@ -99,7 +79,7 @@ int cma_route_source(const struct sockaddr *src, const struct sockaddr *dst,
 {
     struct sockaddr_storage from;
     cma_addr_copy(&from, src);
-    cma_addr_set_port((struct sockaddr *)&from, 0);
+    addr_set_port((struct sockaddr *)&from, 0);
 
     /* Connecting a datagram socket looks the route up and sends nothing. */
     int fd = (int)sys_socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -115,7 +95,7 @@ int cma_route_source(const struct sockaddr *src, const struct sockaddr *dst,
     sys_close(fd);
     if (r < 0)
         return (int)r;
-    cma_addr_set_port((struct sockaddr *)&from, cma_addr_port(src));
+    addr_set_port((struct sockaddr *)&from, addr_port(src));
     *source = from;
     return 0;
 }

@@ -5,14 +5,26 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #define ADDR_TEXT_MAX (INET6_ADDRSTRLEN + 8)
+
+/* The same bytes are a sockaddr, a sockaddr_storage and the struct of a family: all is copied. */
+
+static inline sa_family_t addr_family(const struct sockaddr *addr)
+{
+    sa_family_t family;
+    memcpy(&family, (const char *)addr + offsetof(struct sockaddr, sa_family), sizeof(family));
+    return family;
+}
 
 /** Bytes of the address. @return 0 if it is neither IPv4 nor IPv6 */
 static inline socklen_t addr_len(const struct sockaddr *addr)
 {
-    switch (addr->sa_family) {
+    switch (addr_family(addr)) {
     case AF_INET:
         return sizeof(struct sockaddr_in);
     case AF_INET6:
@@ -20,6 +32,34 @@ static inline socklen_t addr_len(const struct sockaddr *addr)
     default:
         return 0;
     }
+}
+
+#define ADDR_PORT offsetof(struct sockaddr_in, sin_port)
+_Static_assert(ADDR_PORT == offsetof(struct sockaddr_in6, sin6_port), "one place in both families");
+
+/** In the order of the host. @return 0 if the address is neither IPv4 nor IPv6 */
+static inline uint16_t addr_port(const struct sockaddr *addr)
+{
+    uint16_t port = 0;
+    if (addr_len(addr))
+        memcpy(&port, (const char *)addr + ADDR_PORT, sizeof(port));
+    return ntohs(port);
+}
+
+/** Of an IPv4 or IPv6 address. @param port  in the order of the host */
+static inline void addr_set_port(struct sockaddr *addr, uint16_t port)
+{
+    port = htons(port);
+    memcpy((char *)addr + ADDR_PORT, &port, sizeof(port));
+}
+
+/** The address without its port. @param ip  [out] 4 or 16 bytes; untouched if it is neither */
+static inline void addr_ip(const struct sockaddr *addr, uint8_t ip[16])
+{
+    if (addr_family(addr) == AF_INET)
+        memcpy(ip, (const char *)addr + offsetof(struct sockaddr_in, sin_addr), 4);
+    else if (addr_family(addr) == AF_INET6)
+        memcpy(ip, (const char *)addr + offsetof(struct sockaddr_in6, sin6_addr), 16);
 }
 
 /** "192.0.2.1:4791", "[2001:db8::1]:4791" */

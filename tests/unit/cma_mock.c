@@ -105,8 +105,8 @@ int iw_cm_bind(struct iw_cm *cm, const struct sockaddr *addr, bool afonly)
     if (err)
         return -err;
     memcpy(&cm->local, addr, addr_len(addr));
-    if (cma_addr_port(addr) == 0)
-        cma_addr_set_port((struct sockaddr *)&cm->local, htons(next_port++));
+    if (addr_port(addr) == 0)
+        addr_set_port((struct sockaddr *)&cm->local, next_port++);
     cm->afonly = afonly;
     return 0;
 }

@@ -42,28 +42,17 @@ static void facts(void **state)
 {
     static const struct {
         const char *text;
-        size_t len;
         bool any, lacks_scope;
     } rows[] = {
-        {"192.0.2.1", sizeof(struct sockaddr_in), false, false},
-        {"0.0.0.0", sizeof(struct sockaddr_in), true, false},
-        {"::", sizeof(struct sockaddr_in6), true, false},
-        {"2001:db8::1", sizeof(struct sockaddr_in6), false, false},
-        {"fe80::1", sizeof(struct sockaddr_in6), false, true},
-        {"fe80::1%3", sizeof(struct sockaddr_in6), false, false},
+        {"192.0.2.1", false, false},   {"0.0.0.0", true, false}, {"::", true, false},
+        {"2001:db8::1", false, false}, {"fe80::1", false, true}, {"fe80::1%3", false, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sockaddr *a = address(rows[i].text, 7);
-        assert_int_equal(addr_len(a), rows[i].len);
         assert_int_equal(cma_addr_any(a), rows[i].any);
         assert_int_equal(cma_addr_lacks_scope(a), rows[i].lacks_scope);
-        assert_int_equal(cma_addr_port(a), htons(7));
-        cma_addr_set_port(a, htons(8));
-        assert_int_equal(cma_addr_port(a), htons(8));
     }
-    assert_int_equal(addr_len(address("", 7)), 0);
-    assert_int_equal(cma_addr_port(address("", 7)), 0);
 }
 
 static void same_but_for_the_port(void **state)

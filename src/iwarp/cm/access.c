@@ -11,12 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-/** The same port in both families. */
-static uint16_t port_of(const struct sockaddr_storage *addr)
-{
-    return ntohs(((const struct sockaddr_in *)addr)->sin_port);
-}
-
 static void say(const char *what, const struct iw_access_ask *ask, const char *why)
 {
     char where[ADDR_TEXT_MAX];
@@ -36,8 +30,10 @@ int iw_cm_access_to(const char *call, const struct sockaddr *dst, bool knows)
     char why[IW_ACCESS_WHY_MAX];
     struct sockaddr_storage peer = {0};
     memcpy(&peer, dst, addr_len(dst));
-    struct iw_access_ask ask = {
-        .to = true, .peer = &peer, .port = port_of(&peer), .identity = knows ? NULL : ""};
+    struct iw_access_ask ask = {.to = true,
+                                .peer = &peer,
+                                .port = addr_port((const struct sockaddr *)&peer),
+                                .identity = knows ? NULL : ""};
     if (iw_access(&ask, why) != IW_ACCESS_NO)
         return 0;
     say(call, &ask, why);
@@ -51,7 +47,8 @@ static enum iw_access from(int fd, const char *identity, char why[IW_ACCESS_WHY_
     socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
     sys_getsockname(fd, (struct sockaddr *)&own, &own_len);
     sys_getpeername(fd, (struct sockaddr *)&peer, &peer_len);
-    struct iw_access_ask ask = {.peer = &peer, .port = port_of(&own), .identity = identity};
+    struct iw_access_ask ask = {
+        .peer = &peer, .port = addr_port((const struct sockaddr *)&own), .identity = identity};
     enum iw_access verdict = iw_access(&ask, why);
     if (verdict == IW_ACCESS_NO)
         say("connection refused", &ask, why);
@@ -67,8 +64,10 @@ bool iw_cm_access_knock(int fd)
 bool iw_cm_access_judge(const struct iw_cm *cm, const char *identity)
 {
     char why[IW_ACCESS_WHY_MAX];
-    struct iw_access_ask ask = {
-        .to = true, .peer = &cm->dst, .port = port_of(&cm->dst), .identity = identity};
+    struct iw_access_ask ask = {.to = true,
+                                .peer = &cm->dst,
+                                .port = addr_port((const struct sockaddr *)&cm->dst),
+                                .identity = identity};
     if (!cm->dst.ss_family)
         return from(cm->fd, identity, why) == IW_ACCESS_YES;
     if (iw_access(&ask, why) == IW_ACCESS_YES)

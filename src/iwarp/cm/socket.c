@@ -98,13 +98,12 @@ static int bind_ephemeral(int fd, struct sockaddr_storage *addr)
     struct sockaddr *to = (struct sockaddr *)addr;
     socklen_t len = addr_len(to);
     for (int i = 0; i < PORT_TRIES; i++) {
-        /* The port stands at the same place in both families. */
-        ((struct sockaddr_in *)addr)->sin_port = htons(iw_ephemeral_port());
+        addr_set_port(to, iw_ephemeral_port());
         int r = (int)sys_bind(fd, to, len);
         if (r != -EADDRINUSE)
             return r;
     }
-    ((struct sockaddr_in *)addr)->sin_port = 0;
+    addr_set_port(to, 0);
     return (int)sys_bind(fd, to, len);
 }
 
@@ -122,7 +121,7 @@ static int bind_locked(struct iw_cm *cm, const struct sockaddr *addr, bool afonl
     int fd = iw_cm_socket(addr->sa_family, cm);
     if (fd < 0)
         return fd;
-    bool any = !((struct sockaddr_in *)&local)->sin_port;
+    bool any = !addr_port(addr);
     cm->any_port = ephemeral && any;
     int r = cm->any_port ? -EADDRINUSE : (int)sys_bind(fd, addr, len);
     if (any && r == -EADDRINUSE)

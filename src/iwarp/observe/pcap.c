@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "observe/pcap.h"
 
+#include "common/addr.h"
 #include "common/sys.h"
 #include "conn/frames.h"
 #include "env/conf.h"
@@ -38,17 +39,6 @@ static struct {
 
 /* ---- packets ---- */
 
-static void address(const struct sockaddr_storage *a, uint8_t ip[16], uint16_t *port)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)a;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)a;
-    *port = ntohs(in->sin_port); /* at the same place in both families */
-    if (a->ss_family == AF_INET6)
-        memcpy(ip, &in6->sin6_addr, 16);
-    else
-        memcpy(ip, &in->sin_addr, 4);
-}
-
 static void add_locked(struct tap *t, enum direction d, uint8_t flags, const uint8_t *p, size_t len)
 {
     struct tcp_ip h = {.ipv6 = t->local.ss_family == AF_INET6,
@@ -56,8 +46,12 @@ static void add_locked(struct tap *t, enum direction d, uint8_t flags, const uin
                        .ack = t->way[!d].seq,
                        .flags = flags};
     assert_held(&pcap.lock);
-    address(d == OUT ? &t->local : &t->peer, h.src, &h.sport);
-    address(d == OUT ? &t->peer : &t->local, h.dst, &h.dport);
+    const struct sockaddr *from = (const struct sockaddr *)(d == OUT ? &t->local : &t->peer);
+    const struct sockaddr *to = (const struct sockaddr *)(d == OUT ? &t->peer : &t->local);
+    addr_ip(from, h.src);
+    addr_ip(to, h.dst);
+    h.sport = addr_port(from);
+    h.dport = addr_port(to);
     t->way[d].seq += (uint32_t)len + !!(flags & (TCP_FLAG_SYN | TCP_FLAG_FIN));
     if (t->forks == pcap.forks && !(t->sends_only && d == IN))
         iw_pcap_file_add(&h, p, (uint32_t)len, d == OUT);
@@ -198,11 +192,11 @@ static const struct iwc_stream_ops tap_ops = {
 
 static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
+    const struct sockaddr *p = (const struct sockaddr *)a, *q = (const struct sockaddr *)b;
     uint8_t x[16] = {0}, y[16] = {0};
-    uint16_t p, q;
-    address(a, x, &p);
-    address(b, y, &q);
-    return a->ss_family == b->ss_family && p == q && !memcmp(x, y, sizeof(x));
+    addr_ip(p, x);
+    addr_ip(q, y);
+    return p->sa_family == q->sa_family && addr_port(p) == addr_port(q) && !memcmp(x, y, sizeof(x));
 }
 
 static struct tap *other_end_locked(const struct tap *t)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "observe/stats.h"
 
+#include "common/addr.h"
 #include "env/conf.h"
 #include "observe/stats_map.h"
 
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -171,16 +171,12 @@ void iw_stats_cq_release(struct stats_cq *row)
 
 static void address(const struct sockaddr *from, uint8_t ip[16], uint16_t *port, uint8_t *flags)
 {
-    if (from && from->sa_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-        memcpy(ip, &in->sin_addr, sizeof(in->sin_addr));
-        *port = ntohs(in->sin_port);
-    } else if (from && from->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
-        memcpy(ip, &in6->sin6_addr, sizeof(in6->sin6_addr));
-        *port = ntohs(in6->sin6_port);
+    if (!from)
+        return;
+    addr_ip(from, ip);
+    *port = addr_port(from);
+    if (from->sa_family == AF_INET6)
         *flags |= STATS_IPV6;
-    }
 }
 
 struct stats_listener *iw_stats_listener_take(const struct sockaddr *local, uint32_t backlog)

@@ -162,19 +162,11 @@ struct iw_cm_param iw_dial_param(struct iw_dial *d, const uint8_t hello[IW_HELLO
     };
 }
 
-static void set_port(struct sockaddr_storage *addr, uint16_t port)
-{
-    if (addr->ss_family == AF_INET)
-        ((struct sockaddr_in *)addr)->sin_port = htons(port);
-    else
-        ((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
-}
-
 struct sockaddr_storage iw_dial_peers_port_locked(const struct iw_dial *d)
 {
     assert_held(&d->lock);
     struct sockaddr_storage process = d->path.peer;
-    set_port(&process, iw_number_tcp_port(d->peer.qpn));
+    addr_set_port((struct sockaddr *)&process, iw_number_tcp_port(d->peer.qpn));
     return process;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qpn/number.h"
 
+#include "common/addr.h"
 #include "common/list.h"
 #include "common/sys.h"
 #include "env/conf.h"
@@ -35,8 +36,7 @@ static uint16_t port_of(struct iw_cm *listener)
 {
     struct sockaddr_storage own;
     iw_cm_addresses(listener, &own, NULL);
-    return ntohs(own.ss_family == AF_INET ? ((struct sockaddr_in *)&own)->sin_port
-                                          : ((struct sockaddr_in6 *)&own)->sin6_port);
+    return addr_port((struct sockaddr *)&own);
 }
 
 /** Both versions of IP, where there are both. @param port  0: any */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qpn/vouch.h"
 
+#include "common/addr.h"
 #include "env/random.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 struct entry {
@@ -30,16 +30,9 @@ uint64_t iw_vouch_draw(void)
 
 static struct sockaddr_in6 key_of(const struct sockaddr_storage *process)
 {
-    struct sockaddr_in6 key = {.sin6_family = process->ss_family};
-    if (process->ss_family == AF_INET) {
-        const struct sockaddr_in *four = (const struct sockaddr_in *)process;
-        key.sin6_port = four->sin_port;
-        memcpy(&key.sin6_addr, &four->sin_addr, sizeof(four->sin_addr));
-    } else {
-        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)process;
-        key.sin6_port = six->sin6_port;
-        key.sin6_addr = six->sin6_addr;
-    }
+    const struct sockaddr *addr = (const struct sockaddr *)process;
+    struct sockaddr_in6 key = {.sin6_family = addr->sa_family, .sin6_port = htons(addr_port(addr))};
+    addr_ip(addr, key.sin6_addr.s6_addr);
     return key;
 }
 
