@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # What doc/how-it-works.md and HACKING.md name is there: each function, as `name()`, unless it is
-# libc's or an inline of the verbs header, and each source file, as `room/file.c`.
+# libc's or an inline of the verbs header, and each source file, as `room/file.c`. The functions that
+# the first tells of can be read on one screen.
 
 set -u
 export LC_ALL=C
@@ -26,6 +27,21 @@ for page in doc/how-it-works.md HACKING.md; do
             fail "$page: there is no $file"
     done < <(grep -oE '`[a-z_]+/[a-z_0-9/]+\.[ch]`' "$page" | tr -d '`' | sort -u)
 done
+# "LINES NAME FILE" of each function.
+lengths()
+{
+    find src -name '*.[ch]' -exec awk '
+        /^[A-Za-z_]/ { name = match($0, /[a-z_0-9]+\(/) ? substr($0, RSTART, RLENGTH - 1) : "" }
+        /^{/ { begin = FNR }
+        /^}/ && name { print FNR - begin - 1, name, FILENAME }' {} +
+}
+lengths=$(lengths)
+[ "$(wc -l <<<"$lengths")" -gt 2000 ] || fail 'too few functions were found'
+while read -r name; do
+    found=$(awk -v name="$name" '$2 == name && $1 > 40' <<<"$lengths")
+    [ -z "$found" ] || fail "more than 40 lines: $found"
+done < <(grep -oE '`[a-z0-9_]+\(\)`' doc/how-it-works.md | tr -d '`()' | sort -u)
+
 [ "$names" -gt 60 ] || fail "only $names names were found: the pages are not read"
 
 [ -e doc/rooms.svg ] || fail 'no doc/rooms.svg'
