@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,33 +274,6 @@ static void rereg_revives_what_was_invalidated(void **state)
 /* ---- traffic ---- */
 
 #define ROUNDS 12
-#define BYTES  65536
-
-struct traffic {
-    struct pair *p;
-    enum ibv_wr_opcode op;
-    struct side peer;
-    atomic_int done;
-};
-
-/** Keeps 16 requests going until one fails. */
-static void *drive(void *arg)
-{
-    struct traffic *t = arg;
-    unsigned posted = 0, polled = 0;
-    for (;;) {
-        for (; posted - polled < 16; posted++)
-            assert_int_equal(side_post(&t->p->a, &t->peer, t->op, posted, 0, BYTES, 0, 0), 0);
-        struct ibv_wc wc = side_poll(&t->p->a);
-        polled++;
-        if (wc.status != IBV_WC_SUCCESS)
-            break;
-        atomic_fetch_add(&t->done, 1);
-    }
-    while (polled++ < posted)
-        side_poll(&t->p->a);
-    return NULL;
-}
 
 /** After dereg or rereg the memory is the program's alone: it is written to, and then unmapped. */
 static void memory_given_back_under_traffic(void **state)
@@ -311,20 +283,20 @@ static void memory_given_back_under_traffic(void **state)
         struct pair p;
         pthread_t thread;
         pair_open(&p, &(struct pair_conf){.depth = 8});
-        uint8_t *m = pages(BYTES, PROT_READ | PROT_WRITE);
-        struct ibv_mr *mr = ibv_reg_mr(p.b.pd, m, BYTES, ALL), copy = *mr;
-        struct traffic t = {.p = &p,
+        uint8_t *m = pages(TRAFFIC_BYTES, PROT_READ | PROT_WRITE);
+        struct ibv_mr *mr = ibv_reg_mr(p.b.pd, m, TRAFFIC_BYTES, ALL), copy = *mr;
+        struct traffic t = {.from = &p.a,
                             .op = i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
-                            .peer = {.buf = m, .mr = &copy}};
-        assert_int_equal(pthread_create(&thread, NULL, drive, &t), 0);
+                            .to = {.buf = m, .mr = &copy}};
+        assert_int_equal(pthread_create(&thread, NULL, traffic_drive, &t), 0);
         while (atomic_load(&t.done) < 3 * i)
             sched_yield();
         if (i % 4 < 2)
             assert_int_equal(ibv_dereg_mr(mr), 0);
         else
             assert_int_equal(ibv_rereg_mr(mr, TRANSLATION, NULL, p.b.buf, 64, 0), 0);
-        memset(m, i, BYTES);
-        assert_int_equal(munmap(m, BYTES), 0);
+        memset(m, i, TRAFFIC_BYTES);
+        assert_int_equal(munmap(m, TRAFFIC_BYTES), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
         if (i % 4 >= 2)
             assert_int_equal(ibv_dereg_mr(mr), 0);

@@ -303,3 +303,43 @@ void side_end_loan(struct loan *l)
     assert_int_equal(ibv_dealloc_mw(l->mw), 0);
     assert_int_equal(ibv_dereg_mr(l->mr), 0);
 }
+
+void *traffic_drive(void *arg)
+{
+    struct traffic *t = arg;
+    unsigned posted = 0, polled = 0;
+    for (;;) {
+        for (; posted - polled < 16; posted++)
+            assert_int_equal(side_post(t->from, &t->to, t->op, posted, 0, TRAFFIC_BYTES, 0, 0), 0);
+        struct ibv_wc wc = side_poll(t->from);
+        polled++;
+        if (wc.status != IBV_WC_SUCCESS)
+            break;
+        atomic_fetch_add(&t->done, 1);
+    }
+    while (polled++ < posted)
+        side_poll(t->from);
+    return NULL;
+}
+
+int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = {.qp_state = state};
+    return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+struct ibv_qp_attr qp_query(struct ibv_qp *qp, int mask)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(qp, &attr, mask | IBV_QP_STATE, &init), 0);
+    assert_int_equal(attr.cur_qp_state, attr.qp_state);
+    assert_int_equal(qp->state, attr.qp_state);
+    return attr;
+}
+
+void qp_post_recv(struct ibv_qp *qp, uint64_t wr_id)
+{
+    struct ibv_recv_wr wr = {.wr_id = wr_id}, *bad;
+    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+}

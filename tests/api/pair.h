@@ -7,6 +7,7 @@
 #define ANYWARP_TESTS_PAIR_H
 
 #include <rdma/rdma_cma.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,5 +85,25 @@ void side_recv(struct side *s, uint64_t wr_id, size_t offset, uint32_t len);
 /** One WR from buf[offset] on, signaled; @p remote in the peer's buf. @return of ibv_post_send */
 int side_post(struct side *s, const struct side *peer, enum ibv_wr_opcode op, uint64_t wr_id,
               size_t offset, uint32_t len, size_t remote, unsigned flags);
+
+#define TRAFFIC_BYTES 65536
+
+/** What one thread keeps posting, while another takes the memory away. */
+struct traffic {
+    struct side *from;
+    enum ibv_wr_opcode op;
+    struct side to;  /* its buf and mr are the memory: TRAFFIC_BYTES */
+    atomic_int done; /* completions without an error */
+};
+
+/** Keeps 16 requests going until one fails. @param arg  a struct traffic; a thread's function */
+void *traffic_drive(void *arg);
+
+/** The state alone. @return of ibv_modify_qp */
+int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+/** The attributes of @p mask, the state among them, which all who know it agree on. */
+struct ibv_qp_attr qp_query(struct ibv_qp *qp, int mask);
+/** A receive without memory. */
+void qp_post_recv(struct ibv_qp *qp, uint64_t wr_id);
 
 #endif

@@ -13,28 +13,6 @@
 
 #include <cmocka.h>
 
-static struct ibv_qp_attr query(struct ibv_qp *qp)
-{
-    struct ibv_qp_attr attr;
-    struct ibv_qp_init_attr init;
-    assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
-    assert_int_equal(attr.cur_qp_state, attr.qp_state);
-    assert_int_equal(qp->state, attr.qp_state);
-    return attr;
-}
-
-static int to_state(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-    struct ibv_qp_attr attr = {.qp_state = state};
-    return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-}
-
-static void post_recv(struct ibv_qp *qp, uint64_t wr_id)
-{
-    struct ibv_recv_wr wr = {.wr_id = wr_id}, *bad;
-    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
-}
-
 /* ---- the error state ---- */
 
 static void expect_flushed(struct side *s, unsigned sends, unsigned recvs)
@@ -55,17 +33,17 @@ static void the_error_state_flushes_once_and_in_order(void **state)
     pair_open(&p, &(struct pair_conf){0});
     struct ibv_qp *qp = p.a.id->qp;
     for (unsigned i = 0; i < 12; i++)
-        post_recv(qp, 100 + i);
-    assert_int_equal(to_state(qp, IBV_QPS_SQD), 0); /* so that nothing of it goes out */
+        qp_post_recv(qp, 100 + i);
+    assert_int_equal(qp_to_state(qp, IBV_QPS_SQD), 0); /* so that nothing of it goes out */
     for (unsigned i = 0; i < 12; i++) {
         wr[0] = (struct ibv_send_wr){
             .wr_id = i, .opcode = IBV_WR_SEND, .send_flags = i % 2 ? IBV_SEND_SIGNALED : 0};
         assert_int_equal(ibv_post_send(qp, wr, &bad), 0);
     }
-    assert_int_equal(to_state(qp, IBV_QPS_ERR), 0);
-    assert_int_equal(query(qp).qp_state, IBV_QPS_ERR);
+    assert_int_equal(qp_to_state(qp, IBV_QPS_ERR), 0);
+    assert_int_equal(qp_query(qp, IBV_QP_STATE).qp_state, IBV_QPS_ERR);
     expect_flushed(&p.a, 12, 12);
-    assert_int_equal(to_state(qp, IBV_QPS_ERR), 0);
+    assert_int_equal(qp_to_state(qp, IBV_QPS_ERR), 0);
     side_poll_none(&p.a, 5);
 
     /* A list, unsignaled: that it failed is told all the same. */
@@ -73,7 +51,7 @@ static void the_error_state_flushes_once_and_in_order(void **state)
         wr[i] = (struct ibv_send_wr){
             .wr_id = i, .opcode = IBV_WR_SEND, .next = i < 3 ? &wr[i + 1] : NULL};
     assert_int_equal(ibv_post_send(qp, wr, &bad), 0);
-    post_recv(qp, 100);
+    qp_post_recv(qp, 100);
     expect_flushed(&p.a, 4, 1);
     side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
     side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
@@ -87,10 +65,10 @@ static void a_qp_in_error_does_not_connect(void **state)
     (void)state;
     pair_open(&p, &(struct pair_conf){0});
     struct ibv_qp *qp = p.a.id->qp;
-    assert_int_equal(to_state(qp, IBV_QPS_ERR), 0);
+    assert_int_equal(qp_to_state(qp, IBV_QPS_ERR), 0);
     side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
     side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
-    assert_int_equal(to_state(qp, IBV_QPS_INIT), EINVAL);
+    assert_int_equal(qp_to_state(qp, IBV_QPS_INIT), EINVAL);
 
     struct rdma_conn_param param = {.qp_num = qp->qp_num};
     struct sockaddr *to = rdma_get_peer_addr(p.a.id);
@@ -130,19 +108,19 @@ static void a_qp_that_fails_while_it_connects(void **state)
     assert_int_equal(rdma_resolve_route(id, 2000), 0);
     assert_int_equal(side_event(&p.a, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
     struct ibv_qp *qp = make_qp(id, &p.a);
-    post_recv(qp, 1);
+    qp_post_recv(qp, 1);
     assert_int_equal(rdma_connect(id, &param), 0);
     assert_int_equal(rdma_get_cm_event(p.b.events, &ev), 0);
     assert_int_equal(ev->event, RDMA_CM_EVENT_CONNECT_REQUEST);
     peer = ev->id;
     assert_int_equal(rdma_ack_cm_event(ev), 0);
 
-    assert_int_equal(to_state(qp, IBV_QPS_ERR), 0);
+    assert_int_equal(qp_to_state(qp, IBV_QPS_ERR), 0);
     assert_int_equal(side_poll(&p.a).status, IBV_WC_WR_FLUSH_ERR);
     make_qp(peer, &p.b);
     assert_int_equal(rdma_accept(peer, &param), 0);
     assert_int_equal(side_event(&p.a, RDMA_CM_EVENT_CONNECT_ERROR), -ECONNABORTED);
-    assert_int_equal(query(qp).qp_state, IBV_QPS_ERR);
+    assert_int_equal(qp_query(qp, IBV_QP_STATE).qp_state, IBV_QPS_ERR);
     side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
     rdma_destroy_qp(id);
     rdma_destroy_qp(peer);
@@ -186,7 +164,7 @@ static void a_drained_queue_waits_for_rts(void **state)
             assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, i, 0, SIDE_BYTES, 0, 0), 0);
         assert_int_equal(drain(qp, notify), 0);
         assert_int_equal(side_post(&p.a, &p.b, IBV_WR_RDMA_WRITE, 99, 0, 8, 0, 0), 0);
-        struct ibv_qp_attr attr = query(qp);
+        struct ibv_qp_attr attr = qp_query(qp, IBV_QP_STATE);
         assert_int_equal(attr.qp_state, IBV_QPS_SQD);
         assert_int_equal(attr.sq_draining, 1);
         assert_int_equal(attr.en_sqd_async_notify, notify);
@@ -199,7 +177,7 @@ static void a_drained_queue_waits_for_rts(void **state)
         for (unsigned i = 0; i < BIG; i++)
             assert_int_equal(side_poll(&p.b).wr_id, i);
         side_poll_none(&p.a, 10);
-        assert_int_equal(query(qp).sq_draining, 0);
+        assert_int_equal(qp_query(qp, IBV_QP_STATE).sq_draining, 0);
         if (notify) {
             struct ibv_async_event ev;
             assert_int_equal(ibv_get_async_event(qp->context, &ev), 0);
@@ -210,8 +188,8 @@ static void a_drained_queue_waits_for_rts(void **state)
         no_async_event(qp->context);
         assert_int_equal(drain(qp, notify), EINVAL); /* only from RTS */
 
-        assert_int_equal(to_state(qp, IBV_QPS_RTS), 0);
-        assert_int_equal(query(qp).qp_state, IBV_QPS_RTS);
+        assert_int_equal(qp_to_state(qp, IBV_QPS_RTS), 0);
+        assert_int_equal(qp_query(qp, IBV_QP_STATE).qp_state, IBV_QPS_RTS);
         assert_int_equal(side_poll(&p.a).wr_id, 99);
         no_async_event(qp->context);
         pair_close(&p, 1);
@@ -233,7 +211,7 @@ static void an_idle_queue_is_drained_at_once(void **state)
         /* The peer is served meanwhile. */
         assert_int_equal(side_post(&p.b, &p.a, IBV_WR_RDMA_READ, 7, 0, 1000, 0, 0), 0);
         assert_int_equal(side_poll(&p.b).status, IBV_WC_SUCCESS);
-        assert_int_equal(to_state(p.a.id->qp, IBV_QPS_RTS), 0);
+        assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_RTS), 0);
     }
     no_async_event(p.a.id->verbs);
     pair_close(&p, 1);

@@ -54,28 +54,6 @@ static void lone_close(struct lone *l)
     assert_int_equal(ibv_close_device(l->context), 0);
 }
 
-static struct ibv_qp_attr query(struct ibv_qp *qp)
-{
-    struct ibv_qp_attr attr;
-    struct ibv_qp_init_attr init;
-    assert_int_equal(ibv_query_qp(qp, &attr, EVERYTHING, &init), 0);
-    assert_int_equal(attr.cur_qp_state, attr.qp_state);
-    assert_int_equal(qp->state, attr.qp_state);
-    return attr;
-}
-
-static int to_state(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-    struct ibv_qp_attr attr = {.qp_state = state};
-    return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-}
-
-static void post_recv(struct ibv_qp *qp, uint64_t wr_id)
-{
-    struct ibv_recv_wr wr = {.wr_id = wr_id}, *bad;
-    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
-}
-
 /* ---- creation ---- */
 
 static const struct {
@@ -192,13 +170,13 @@ static void what_was_set_is_returned(void **state)
     (void)state;
     lone_open(&l);
     assert_int_equal(ibv_modify_qp(l.qp, &attr, INIT_MASK), 0);
-    struct ibv_qp_attr got = query(l.qp);
+    struct ibv_qp_attr got = qp_query(l.qp, EVERYTHING);
     assert_int_equal(got.qp_state, IBV_QPS_INIT);
     assert_int_equal(got.qp_access_flags, init_attr.qp_access_flags);
     assert_int_equal(got.port_num, 1);
     attr = rtr_attr;
     assert_int_equal(ibv_modify_qp(l.qp, &attr, RTR_MASK), 0);
-    got = query(l.qp);
+    got = qp_query(l.qp, EVERYTHING);
     assert_int_equal(got.qp_state, IBV_QPS_RTR);
     assert_int_equal(got.path_mtu, IBV_MTU_1024);
     assert_int_equal(got.dest_qp_num, 0x123456);
@@ -210,23 +188,23 @@ static void what_was_set_is_returned(void **state)
 
     /* A connection may come later. */
     assert_int_equal(ibv_modify_qp(l.qp, &rts, RTS_MASK), 0);
-    assert_int_equal(query(l.qp).qp_state, IBV_QPS_RTS);
+    assert_int_equal(qp_query(l.qp, EVERYTHING).qp_state, IBV_QPS_RTS);
 
     /* RESET forgets it, and what was posted with it. */
-    post_recv(l.qp, 1);
-    assert_int_equal(to_state(l.qp, IBV_QPS_RESET), 0);
-    got = query(l.qp);
+    qp_post_recv(l.qp, 1);
+    assert_int_equal(qp_to_state(l.qp, IBV_QPS_RESET), 0);
+    got = qp_query(l.qp, EVERYTHING);
     assert_int_equal(got.qp_state, IBV_QPS_RESET);
     assert_int_equal(got.qp_access_flags, 0);
     assert_int_equal(got.dest_qp_num, 0);
     struct ibv_recv_wr early = {.wr_id = 3, .next = &(struct ibv_recv_wr){.wr_id = 4}}, *bad = NULL;
     assert_int_equal(ibv_post_recv(l.qp, &early, &bad), EINVAL);
     assert_ptr_equal(bad, &early);
-    assert_int_equal(to_state(l.qp, IBV_QPS_ERR), EINVAL);
+    assert_int_equal(qp_to_state(l.qp, IBV_QPS_ERR), EINVAL);
     attr = init_attr;
     assert_int_equal(ibv_modify_qp(l.qp, &attr, INIT_MASK), 0);
-    post_recv(l.qp, 2);
-    assert_int_equal(to_state(l.qp, IBV_QPS_ERR), 0);
+    qp_post_recv(l.qp, 2);
+    assert_int_equal(qp_to_state(l.qp, IBV_QPS_ERR), 0);
     struct ibv_wc wc[2];
     assert_int_equal(ibv_poll_cq(l.cq, 2, wc), 1);
     assert_int_equal(wc[0].wr_id, 2);
@@ -243,11 +221,11 @@ static void a_new_queue_pair_is_in_init(void **state)
     (void)state;
     lone_open(&l);
     assert_int_equal(l.context->device->node_type, IBV_NODE_RNIC);
-    assert_int_equal(query(l.qp).qp_state, IBV_QPS_INIT);
-    post_recv(l.qp, 1);
+    assert_int_equal(qp_query(l.qp, EVERYTHING).qp_state, IBV_QPS_INIT);
+    qp_post_recv(l.qp, 1);
     assert_int_equal(ibv_modify_qp(l.qp, &attr, RTR_MASK), 0);
-    assert_int_equal(query(l.qp).qp_state, IBV_QPS_RTR);
-    assert_int_equal(to_state(l.qp, IBV_QPS_ERR), 0);
+    assert_int_equal(qp_query(l.qp, EVERYTHING).qp_state, IBV_QPS_RTR);
+    assert_int_equal(qp_to_state(l.qp, IBV_QPS_ERR), 0);
     assert_int_equal(ibv_poll_cq(l.cq, 2, wc), 1);
     assert_int_equal(wc[0].wr_id, 1);
     assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
@@ -291,14 +269,14 @@ static void a_wrong_attribute_changes_nothing(void **state)
     struct lone l;
     (void)state;
     lone_open(&l);
-    assert_int_equal(to_state(l.qp, IBV_QPS_RESET), 0);
-    const struct ibv_qp_attr before = query(l.qp);
+    assert_int_equal(qp_to_state(l.qp, IBV_QPS_RESET), 0);
+    const struct ibv_qp_attr before = qp_query(l.qp, EVERYTHING);
     for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
         struct ibv_qp_attr attr = wrongs[i].attr;
         int mask = (INIT_MASK | wrongs[i].more) & ~wrongs[i].less;
         if (ibv_modify_qp(l.qp, &attr, mask) != wrongs[i].error)
             fail_msg("%s is not refused as it should be", wrongs[i].what);
-        struct ibv_qp_attr after = query(l.qp);
+        struct ibv_qp_attr after = qp_query(l.qp, EVERYTHING);
         assert_memory_equal(&after, &before, sizeof(after));
     }
     assert_int_equal(ibv_modify_qp(l.qp, NULL, 0), EINVAL);
@@ -320,7 +298,7 @@ static void the_masks_of_the_cm_are_accepted(void **state)
     attr.qp_state = IBV_QPS_RTS; /* not in the mask: the CM moves it */
     assert_int_equal(ibv_modify_qp(l.qp, &attr, IBV_QP_PORT), 0);
     assert_int_equal(ibv_modify_qp(l.qp, &attr, 0), 0);
-    assert_int_equal(query(l.qp).qp_state, IBV_QPS_RTR);
+    assert_int_equal(qp_query(l.qp, EVERYTHING).qp_state, IBV_QPS_RTR);
     assert_int_equal(ibv_modify_qp(l.qp, &attr, with_state), EINVAL);
     lone_close(&l);
 }
@@ -330,19 +308,19 @@ static void a_connection_tells_its_depths(void **state)
     struct pair p;
     (void)state;
     pair_open(&p, &(struct pair_conf){.depth = 3});
-    struct ibv_qp_attr attr = query(p.a.id->qp);
+    struct ibv_qp_attr attr = qp_query(p.a.id->qp, EVERYTHING);
     assert_int_equal(attr.qp_state, IBV_QPS_RTS);
     assert_int_equal(attr.max_rd_atomic, 3);
     assert_int_equal(attr.max_dest_rd_atomic, 3);
 
     /* They can be lowered while the queue is drained, never raised. */
-    assert_int_equal(to_state(p.a.id->qp, IBV_QPS_SQD), 0);
+    assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_SQD), 0);
     attr.max_rd_atomic = 4;
     assert_int_equal(ibv_modify_qp(p.a.id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC), EINVAL);
     attr.max_rd_atomic = 1;
     assert_int_equal(ibv_modify_qp(p.a.id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC), 0);
-    assert_int_equal(query(p.a.id->qp).max_rd_atomic, 1);
-    assert_int_equal(to_state(p.a.id->qp, IBV_QPS_RTS), 0);
+    assert_int_equal(qp_query(p.a.id->qp, EVERYTHING).max_rd_atomic, 1);
+    assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_RTS), 0);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(side_post(&p.a, &p.b, IBV_WR_RDMA_READ, i, 0, 100, 0, 0), 0);
     for (unsigned i = 0; i < 8; i++)

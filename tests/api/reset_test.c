@@ -28,12 +28,6 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
     return attr.qp_state;
 }
 
-static int to_state(struct side *s, enum ibv_qp_state state)
-{
-    struct ibv_qp_attr attr = {.qp_state = state};
-    return ibv_modify_qp(s->id->qp, &attr, IBV_QP_STATE);
-}
-
 static void to_init(struct side *s)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
@@ -51,7 +45,7 @@ static void reset(struct side *s)
     struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
-    assert_int_equal(to_state(s, IBV_QPS_RESET), 0);
+    assert_int_equal(qp_to_state(s->id->qp, IBV_QPS_RESET), 0);
     assert_int_equal(state_of(qp), IBV_QPS_RESET);
     assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
     assert_int_equal(attr.qp_access_flags, 0);
@@ -59,8 +53,8 @@ static void reset(struct side *s)
     assert_int_equal(attr.timeout, 0);
     assert_int_equal(ibv_post_recv(qp, &wr, &bad), EINVAL);
     assert_int_equal(side_post(s, s, IBV_WR_SEND, 1, 0, 8, 0, 0), EINVAL);
-    assert_int_equal(to_state(s, IBV_QPS_ERR), EINVAL);
-    assert_int_equal(to_state(s, IBV_QPS_RTS), EINVAL);
+    assert_int_equal(qp_to_state(s->id->qp, IBV_QPS_ERR), EINVAL);
+    assert_int_equal(qp_to_state(s->id->qp, IBV_QPS_RTS), EINVAL);
     to_init(s);
     assert_int_equal(qp->qp_num, number);
 }
@@ -231,7 +225,7 @@ static void in_error(struct pair *p, struct life *l)
 {
     (void)l;
     side_recv(&p->a, 1, 0, 8);
-    assert_int_equal(to_state(&p->a, IBV_QPS_ERR), 0);
+    assert_int_equal(qp_to_state(p->a.id->qp, IBV_QPS_ERR), 0);
     assert_int_equal(side_poll(&p->a).status, IBV_WC_WR_FLUSH_ERR);
 }
 
@@ -339,7 +333,7 @@ static void what_was_posted_does_not_complete(void **state)
         side_recv(&p.b, i, 0, 8);
     for (unsigned i = 0; i < 8; i++)
         side_recv(&p.a, i, 0, 8);
-    assert_int_equal(to_state(&p.a, IBV_QPS_SQD), 0); /* so that it does not go out */
+    assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_SQD), 0); /* so that it does not go out */
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(side_post(&p.a, &p.b, IBV_WR_SEND, i, 0, 8, 0, 0), 0);
     reset(&p.a);
@@ -352,7 +346,7 @@ static void what_was_posted_does_not_complete(void **state)
     /* Both queues are empty. */
     for (unsigned i = 0; i < 8; i++)
         side_recv(&p.a, 50 + i, 0, 8);
-    assert_int_equal(to_state(&p.a, IBV_QPS_ERR), 0);
+    assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_ERR), 0);
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(side_poll(&p.a).wr_id, 50 + i);
     for (unsigned i = 0; i < 8; i++)
@@ -399,7 +393,7 @@ static void a_shared_receive_queue_goes_on(void **state)
     side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
     side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
     side_poll_none(&p.b, 5);
-    assert_int_equal(to_state(&p.a, IBV_QPS_RESET), 0);
+    assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_RESET), 0);
     to_init(&p.a);
     struct ibv_async_event ev;
     while (poll(&async, 1, 20) == 1) {
@@ -494,7 +488,7 @@ static void after_an_error_without_a_connection(void **state)
     reset_both(&p);
     for (int i = 0; i < 2; i++) {
         side_recv(&p.a, 1, 0, 8);
-        assert_int_equal(to_state(&p.a, IBV_QPS_ERR), 0);
+        assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_ERR), 0);
         assert_int_equal(side_poll(&p.a).status, IBV_WC_WR_FLUSH_ERR);
         reset(&p.a);
     }
@@ -534,11 +528,11 @@ static void threads_post_meanwhile(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, post_for_ever, &x), 0);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(to_state(&p.a, IBV_QPS_RESET), 0);
+        assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_RESET), 0);
         assert_int_equal(state_of(p.a.id->qp), IBV_QPS_RESET);
         side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
         side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
-        assert_int_equal(to_state(&p.b, IBV_QPS_RESET), 0);
+        assert_int_equal(qp_to_state(p.b.id->qp, IBV_QPS_RESET), 0);
         if (i > 0)
             life_end(&l);
         life_begin(&p, &l);
@@ -574,11 +568,11 @@ static void a_late_receive_stays_in_its_life(void **state)
     for (int i = 0; i < 1000; i++) {
         struct poster x = {.p = &p};
         pthread_t thread;
-        assert_int_equal(to_state(&p.a, IBV_QPS_ERR), 0);
+        assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_ERR), 0);
         assert_int_equal(pthread_create(&thread, NULL, post_receives, &x), 0);
         for (int k = 0; k < 50; k++)
             drop_completions(&p.a);
-        assert_int_equal(to_state(&p.a, IBV_QPS_RESET), 0);
+        assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_RESET), 0);
         atomic_store(&x.over, true);
         assert_int_equal(pthread_join(thread, NULL), 0);
         drop_completions(&p.a);
@@ -587,7 +581,7 @@ static void a_late_receive_stays_in_its_life(void **state)
         side_recv(&p.a, 2, 0, 8);
         struct ibv_wc wc;
         assert_int_equal(ibv_poll_cq(p.a.cq, 1, &wc), 0);
-        assert_int_equal(to_state(&p.a, IBV_QPS_ERR), 0);
+        assert_int_equal(qp_to_state(p.a.id->qp, IBV_QPS_ERR), 0);
         wc = side_poll(&p.a);
         assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
         assert_int_equal(wc.wr_id, 2);

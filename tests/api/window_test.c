@@ -651,32 +651,6 @@ static void a_local_invalidate_waits_for_what_is_before_it(void **state)
 /* ---- traffic ---- */
 
 #define ROUNDS 12
-#define BYTES  65536
-
-struct traffic {
-    struct pair *p;
-    enum ibv_wr_opcode op;
-    struct side peer;
-    atomic_int done;
-};
-
-static void *drive(void *arg)
-{
-    struct traffic *t = arg;
-    unsigned posted = 0, polled = 0;
-    for (;;) {
-        for (; posted - polled < 16; posted++)
-            assert_int_equal(side_post(&t->p->a, &t->peer, t->op, posted, 0, BYTES, 0, 0), 0);
-        struct ibv_wc wc = side_poll(&t->p->a);
-        polled++;
-        if (wc.status != IBV_WC_SUCCESS)
-            break;
-        atomic_fetch_add(&t->done, 1);
-    }
-    while (polled++ < posted)
-        side_poll(&t->p->a);
-    return NULL;
-}
 
 /** Unbinding and then deregistering gives the memory back, whatever the peer is doing to it. */
 static void memory_given_back_under_traffic(void **state)
@@ -686,23 +660,26 @@ static void memory_given_back_under_traffic(void **state)
         struct scene s;
         pthread_t thread;
         scene_open(&s, types[i / 2 % 2], LW | MW, false);
-        uint8_t *m = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint8_t *m =
+            mmap(NULL, TRAFFIC_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_true(m != MAP_FAILED);
-        struct ibv_mr *mr = ibv_reg_mr(s.p.b.pd, m, BYTES, LW | MW);
+        struct ibv_mr *mr = ibv_reg_mr(s.p.b.pd, m, TRAFFIC_BYTES, LW | MW);
         bind_to(&s.p.b, s.mw,
-                (struct ibv_mw_bind_info){
-                    .mr = mr, .addr = (uintptr_t)m, .length = BYTES, .mw_access_flags = RW | RR});
+                (struct ibv_mw_bind_info){.mr = mr,
+                                          .addr = (uintptr_t)m,
+                                          .length = TRAFFIC_BYTES,
+                                          .mw_access_flags = RW | RR});
         struct ibv_mr key = {.rkey = s.mw->rkey};
-        struct traffic t = {.p = &s.p,
+        struct traffic t = {.from = &s.p.a,
                             .op = i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
-                            .peer = {.buf = m, .mr = &key}};
-        assert_int_equal(pthread_create(&thread, NULL, drive, &t), 0);
+                            .to = {.buf = m, .mr = &key}};
+        assert_int_equal(pthread_create(&thread, NULL, traffic_drive, &t), 0);
         while (atomic_load(&t.done) < 3 * i)
             sched_yield();
         take(&s, i % 3 == 0 ? DEALLOC : s.mw->type == IBV_MW_TYPE_1 ? ZERO_LENGTH : LOCAL_INV);
         assert_int_equal(ibv_dereg_mr(mr), 0);
-        memset(m, i, BYTES);
-        assert_int_equal(munmap(m, BYTES), 0);
+        memset(m, i, TRAFFIC_BYTES);
+        assert_int_equal(munmap(m, TRAFFIC_BYTES), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
         scene_close(&s, false);
     }
