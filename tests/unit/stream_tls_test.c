@@ -199,6 +199,24 @@ static void cut_off(void **ctx)
     assert_int_equal(server->ops->recv(server, got, 64), -ECONNRESET);
 }
 
+/** Whether the peer has read what came before it hung up makes no difference. */
+static void hung_up_on(void **ctx)
+{
+    (void)ctx;
+    char first[2][128] = {"", ""};
+    for (int reset = 0; reset < 2; reset++) {
+        make(1 << 20, 1 << 20);
+        assert_int_equal(client->ops->recv(client, got, 64), -EAGAIN); /* its hello is sent */
+        under[1]->ops->close(under[1], reset);
+        assert_int_equal(client->ops->recv(client, got, 64), -ECONNRESET);
+        assert_non_null(iwc_stream_tls_why(client));
+        snprintf(first[reset], sizeof(first[reset]), "%s", iwc_stream_tls_why(client));
+        drop(NULL);
+    }
+    assert_string_equal(first[0], first[1]);
+    assert_non_null(strstr(first[1], "hung up at once"));
+}
+
 static void changed_on_the_way(void **ctx)
 {
     (void)ctx;
@@ -266,6 +284,7 @@ int main(void)
         cmocka_unit_test_teardown(record_without_room, drop),
         cmocka_unit_test_teardown(end_is_announced, drop),
         cmocka_unit_test_teardown(cut_off, drop),
+        cmocka_unit_test_teardown(hung_up_on, drop),
         cmocka_unit_test_teardown(changed_on_the_way, drop),
         cmocka_unit_test_teardown(replayed, drop),
         cmocka_unit_test_teardown(garbage, drop),

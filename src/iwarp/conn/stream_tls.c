@@ -193,7 +193,7 @@ static ssize_t take_locked(struct tls *t, uint8_t *buf, size_t len)
     size_t want = tls_handshake_wants(&t->handshake);
     assert_held(&t->lock);
     ssize_t n = t->under->ops->recv(t->under, buf, want < len ? want : len);
-    if (n == 0)
+    if (n == 0 || n == -ECONNRESET) /* a reset, if it had not read what we sent */
         return fail_locked(t, -ECONNRESET, TLS_CLOSE_NOTIFY,
                            t->handshake.heard ? "the peer hung up during the handshake"
                                               : "the peer hung up at once: it may not speak TLS");
