@@ -205,16 +205,23 @@ struct packet {
     const uint8_t *data;
 };
 
+static bool is_from(const uint8_t *tcp, in_port_t source, in_port_t destination)
+{
+    return !memcmp(tcp, &source, 2) && !memcmp(tcp + 2, &destination, 2);
+}
+
 /** The packets of @p c in the capture, in order. @return how many, at most @p max */
 static unsigned packets_of(const struct captured *c, struct packet *packet, unsigned max)
 {
     static uint8_t bytes[262144];
-    struct sockaddr_in a; /* its port is where that of IPv6 is */
+    struct sockaddr_in a, b; /* their port is where that of IPv6 is */
     socklen_t len = sizeof(a);
     uint32_t block[2];
     unsigned n = 0;
     size_t ip = family == AF_INET ? 20 : 40;
     assert_int_equal(getsockname(c->near, (struct sockaddr *)&a, &len), 0);
+    len = sizeof(b);
+    assert_int_equal(getsockname(c->far, (struct sockaddr *)&b, &len), 0);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     size_t size = fread(bytes, 1, sizeof(bytes), f);
@@ -225,8 +232,9 @@ static unsigned packets_of(const struct captured *c, struct packet *packet, unsi
         memcpy(block, bytes + at, sizeof(block)); /* type and length */
         if (block[0] != 6 || start[0] >> 4 != (family == AF_INET ? 4 : 6))
             continue;
-        bool incoming = !memcmp(tcp + 2, &a.sin_port, 2);
-        if (!incoming && memcmp(tcp, &a.sin_port, 2) != 0)
+        /* Both ports: the kernel may have given one of them to a connection before. */
+        bool incoming = is_from(tcp, b.sin_port, a.sin_port);
+        if (!incoming && !is_from(tcp, a.sin_port, b.sin_port))
             continue;
         uint32_t captured_len;
         memcpy(&captured_len, bytes + at + 20, sizeof(captured_len));
