@@ -81,12 +81,17 @@ static void patch(struct fuzz_in *in, uint32_t number, uint8_t *bytes, size_t le
     }
 }
 
+static bool opens(uint32_t number)
+{
+    return number == IB_USER_VERBS_CMD_GET_CONTEXT ||
+           number == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL;
+}
+
 static void remember(uint32_t number)
 {
     uint32_t first;
     memcpy(&first, world.out.bytes, sizeof first);
-    if (number == IB_USER_VERBS_CMD_GET_CONTEXT ||
-        number == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL) {
+    if (opens(number)) {
         if (world.n_events < CHANNELS)
             world.events[world.n_events++] = (int)first;
         else
@@ -118,10 +123,10 @@ static bool has_response(uint32_t number)
 
 static bool makes(uint32_t number)
 {
-    return number == IB_USER_VERBS_CMD_GET_CONTEXT || number == IB_USER_VERBS_CMD_ALLOC_PD ||
-           number == IB_USER_VERBS_CMD_REG_MR || number == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL ||
-           number == IB_USER_VERBS_CMD_CREATE_CQ || number == IB_USER_VERBS_CMD_CREATE_QP ||
-           number == IB_USER_VERBS_CMD_CREATE_SRQ || number == IB_USER_VERBS_CMD_CREATE_AH;
+    return opens(number) || number == IB_USER_VERBS_CMD_ALLOC_PD ||
+           number == IB_USER_VERBS_CMD_REG_MR || number == IB_USER_VERBS_CMD_CREATE_CQ ||
+           number == IB_USER_VERBS_CMD_CREATE_QP || number == IB_USER_VERBS_CMD_CREATE_SRQ ||
+           number == IB_USER_VERBS_CMD_CREATE_AH;
 }
 
 static ssize_t by_write(uint32_t number, const uint8_t *bytes, size_t len, size_t out_len)
@@ -179,7 +184,7 @@ static void one_command(struct fuzz_in *in)
     FUZZ_CHECK(bytes);
     memcpy(bytes, p, got);
     patch(in, number, bytes, len);
-    bool elsewhere = (how & 0x3f) == 0;
+    bool elsewhere = (how & 0x3f) == 0 && !opens(number); /* who would close that? */
     if (elsewhere)
         address = any_address(in);
     if (has_response(number))
@@ -208,10 +213,20 @@ static void read_events(struct fuzz_in *in)
     FUZZ_CHECK(n == 8 || n == 16 || n == 0 || (n == -1 && errno > 0));
 }
 
+/** The number that the next descriptor gets: all that an input opened is closed behind it. */
+static int next_descriptor(void)
+{
+    int fd = dup(STDERR_FILENO);
+    FUZZ_CHECK(fd >= 0);
+    close(fd);
+    return fd;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_in in = {data, size};
     memset(&world, 0, sizeof world);
+    int next = next_descriptor();
     world.fd = anywarp_uverbs_open(NULL);
     FUZZ_CHECK(world.fd >= 0);
     for (int i = 0; i < COMMANDS && in.left; i++) {
@@ -222,5 +237,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(anywarp_uverbs_close(world.fd) == 0);
     while (world.n_events)
         FUZZ_CHECK(anywarp_uverbs_close(world.events[--world.n_events]) == 0);
+    FUZZ_CHECK(next_descriptor() == next);
     return 0;
 }
