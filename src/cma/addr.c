@@ -51,7 +51,7 @@ int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
         return cma_refused(pub);
     if (iw_cm_chaos(IW_FAULT_BIND_ADDR, NULL))
         return cma_leave(id, -EADDRINUSE);
-    int r = cma_addr_any(addr) ? 0 : cma_device_get(id, addr);
+    int r = cma_addr_any(addr) ? 0 : cma_device_get(id, addr, IW_CM_ANY_DEVICE);
     if (r == 0 && (r = cma_bind_locked(id, addr, false)) < 0)
         cma_device_put(id);
     if (r == 0) {

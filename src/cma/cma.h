@@ -60,12 +60,21 @@ struct cma_host_id {
     bool present;      /* the device was there at the last look */
 };
 
+/** Of an id on a RoCE device, whose connection has InfiniBand manners. */
+struct cma_ib {
+    bool on;    /* the device is one; of a request: has to be */
+    bool known; /* what the peer said; then */
+    struct iw_terms peer;
+    uint8_t retry_count; /* that goes for both ends */
+};
+
 struct cma_id {
     struct rdma_cm_id pub;
     struct lock lock;
     enum cma_state state;
     bool sync;        /* has a private channel */
-    bool established; /* ESTABLISHED was taken */
+    bool established; /* ESTABLISHED was taken, or CONNECT_RESPONSE */
+    bool moves;       /* its program moves the QP: rdma_connect() found none in the id */
     struct iw_cm *cm;
 
     /* options; afonly < 0: as the system's default */
@@ -76,7 +85,8 @@ struct cma_id {
 
     struct sockaddr_storage source;               /* for route.addr once ADDR_RESOLVED is taken */
     uint8_t initiator_depth, responder_resources; /* what the peer offers, all if not known yet */
-    struct cma_default_pd *default_pd;            /* that it holds a reference to (device.c) */
+    struct cma_ib ib;
+    struct cma_default_pd *default_pd; /* that it holds a reference to (device.c) */
 
     /* endpoints (ep.c) */
     struct ibv_qp_init_attr *request_qp; /* a QP for each request, in the id's PD */
@@ -236,9 +246,10 @@ int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, v
 
 /**
  * Gives an id the device that has this local address, port number and PD, if it has none.
+ * @param kind  of device
  * @return 0 or a negative errno
  */
-int cma_device_get(struct cma_id *id, const struct sockaddr *local);
+int cma_device_get(struct cma_id *id, const struct sockaddr *local, enum iw_cm_kind_of_device kind);
 
 /** Takes them away again. */
 void cma_device_put(struct cma_id *id);

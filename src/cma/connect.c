@@ -7,9 +7,13 @@
 /* An id that connects gets at most two events from its handler: the outcome, and the end. */
 #define EVENTS_OF_A_CONNECTION 2
 
+#define RETRY_MAX 7 /* of both counts */
+
 static const struct rdma_conn_param defaults = {
     .responder_resources = RDMA_MAX_RESP_RES,
     .initiator_depth = RDMA_MAX_INIT_DEPTH,
+    .retry_count = RETRY_MAX,
+    .rnr_retry_count = RETRY_MAX,
 };
 
 bool cma_connects(const struct cma_id *id)
@@ -30,11 +34,16 @@ static int depth(const char *call, const char *name, uint8_t asked, int device, 
     return 0;
 }
 
-static int check_data(const char *call, const void *data, size_t own, size_t more)
+static int check_data(const char *call, const void *data, size_t own, size_t more, unsigned max)
 {
-    if (own + more > IW_CM_PRIVATE_DATA_MAX)
-        return -iw_refuse(call, PRIVATE_DATA, own + more, IW_CM_PRIVATE_DATA_MAX);
+    if (own + more > max)
+        return -iw_refuse(call, PRIVATE_DATA, own + more, max);
     return more > 0 && !data ? -iw_refuse(call, ARGUMENT) : 0;
+}
+
+static uint8_t up_to_max(uint8_t count)
+{
+    return count < RETRY_MAX ? count : RETRY_MAX;
 }
 
 /* What is said to the peer. The private data of the id goes first; @p data is room for both. */
@@ -43,11 +52,14 @@ static int fill_param(const struct cma_id *id, const char *call, const struct rd
 {
     size_t own = id->connect_data_len;
     struct ibv_device_attr device;
-    int r = check_data(call, conn->private_data, own, conn->private_data_len);
+    unsigned max = IW_CM_PRIVATE_DATA_MAX - (id->ib.on ? IW_TERMS_BYTES : 0);
+    int r = check_data(call, conn->private_data, own, conn->private_data_len, max);
     if (r < 0)
         return r;
     if (!id->pub.verbs)
         return -iw_refuse(call, NO_DEVICE);
+    if (id->pub.qp && id->pub.qp->context->device != id->pub.verbs->device)
+        return -iw_refuse(call, OTHER_CONTEXT, "the queue pair");
     r = ibv_query_device(id->pub.verbs, &device);
     if (r)
         return -r;
@@ -62,6 +74,10 @@ static int fill_param(const struct cma_id *id, const char *call, const struct rd
         .ack_timeout = id->ack_timeout,
         .qp = id->pub.qp,
         .qp_num = id->pub.qp ? id->pub.qp->qp_num : conn->qp_num,
+        .ib = id->ib.on,
+        .terms = {.rnr_retry = up_to_max(conn->rnr_retry_count),
+                  .retry_count = up_to_max(conn->retry_count),
+                  .srq = id->pub.qp ? id->pub.qp->srq != NULL : conn->srq},
     };
     r = depth(call, "responder_resources", conn->responder_resources, device.max_qp_rd_atom,
               id->responder_resources, &param->responder_resources);
@@ -94,6 +110,9 @@ static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, e
     r = cma_event_reserve(id, EVENTS_OF_A_CONNECTION);
     if (r < 0)
         return r;
+    id->moves = !id->pub.qp;
+    if (call == CMA_CALL_CONNECT)
+        id->ib.retry_count = param.terms.retry_count;
     if (call == CMA_CALL_ACCEPT)
         r = iw_cm_accept(id->cm, &param);
     else
@@ -132,7 +151,8 @@ int rdma_reject(struct rdma_cm_id *pub, const void *private_data, uint8_t privat
     struct cma_id *id = cma_enter(pub, CMA_CALL_REJECT);
     if (!id)
         return cma_refused(pub);
-    int r = check_data(cma_call_name(CMA_CALL_REJECT), private_data, 0, private_data_len);
+    int r = check_data(cma_call_name(CMA_CALL_REJECT), private_data, 0, private_data_len,
+                       IW_CM_PRIVATE_DATA_MAX);
     if (r == 0)
         r = iw_cm_reject(id->cm, private_data, private_data_len);
     if (r == 0)
@@ -145,12 +165,21 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
     return rdma_reject(id, private_data, private_data_len);
 }
 
+/* With InfiniBand manners the end of the connection is not that of the QP. */
+static void fail_qp(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
 int rdma_disconnect(struct rdma_cm_id *pub)
 {
     struct cma_id *id = cma_enter(pub, CMA_CALL_DISCONNECT);
     if (!id)
         return cma_refused(pub);
     bool connected = id->state == CMA_CONNECT || id->state == CMA_CLOSING;
+    if (id->ib.on && pub->qp)
+        fail_qp(pub->qp);
     int r = connected ? iw_cm_disconnect(id->cm) : 0;
     if (r == 0)
         cma_set_state(id, CMA_CALL_DISCONNECT);

@@ -17,7 +17,7 @@ static void move(struct cma_id *id, enum cma_call outcome)
 static void address_resolved(struct cma_id *id, struct rdma_cm_event *event)
 {
     lock_get(&id->lock);
-    int r = cma_device_get(id, (struct sockaddr *)&id->source);
+    int r = cma_device_get(id, (struct sockaddr *)&id->source, IW_CM_ANY_DEVICE);
     if (r < 0) {
         event->event = RDMA_CM_EVENT_ADDR_ERROR;
         event->status = r;
@@ -33,9 +33,14 @@ static void address_resolved(struct cma_id *id, struct rdma_cm_event *event)
 /* Completes the id of a request: from here on it is the program's. */
 static int request(struct cma_id *child, struct cma_id *listener)
 {
-    int r = cma_device_get(child, &child->pub.route.addr.src_addr);
-    if (r < 0)
+    enum iw_cm_kind_of_device kind = child->ib.on ? IW_CM_ROCE_DEVICE : IW_CM_IWARP_DEVICE;
+    int r = cma_device_get(child, &child->pub.route.addr.src_addr, kind);
+    if (r == 0 && listener->pub.verbs && listener->pub.verbs != child->pub.verbs)
+        r = -ENODEV;
+    if (r < 0) {
+        iw_refuse("rdma_listen", OTHER_KIND, child->ib.on ? "a RoCE" : "an iWARP");
         return r;
+    }
     child->pub.context = listener->pub.context;
     cma_host_watch(child, &child->pub.route.addr.src_addr);
     if (listener->sync)
@@ -87,6 +92,7 @@ static bool deliver(struct cma_event *event)
         }
         return true;
     case RDMA_CM_EVENT_ESTABLISHED:
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
         established(id);
         return true;
     case RDMA_CM_EVENT_REJECTED:

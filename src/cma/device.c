@@ -60,11 +60,11 @@ static void default_pd_put(struct cma_default_pd *d)
     lock_put(&pd_lock);
 }
 
-int cma_device_get(struct cma_id *id, const struct sockaddr *local)
+int cma_device_get(struct cma_id *id, const struct sockaddr *local, enum iw_cm_kind_of_device kind)
 {
     if (id->pub.verbs)
         return 0;
-    struct ibv_context *verbs = iw_cm_context_of(local);
+    struct ibv_context *verbs = iw_cm_context_of(local, kind);
     if (!verbs)
         return -errno;
     id->default_pd = default_pd_get(verbs);
@@ -73,6 +73,7 @@ int cma_device_get(struct cma_id *id, const struct sockaddr *local)
     id->pub.verbs = verbs;
     id->pub.pd = id->default_pd->pd;
     id->pub.port_num = 1;
+    id->ib.on = verbs->device->transport_type == IBV_TRANSPORT_IB;
     struct rdma_ib_addr *ib = &id->pub.route.addr.addr.ibaddr;
     ib->pkey = htobe16(0xffff);
     ibv_query_gid(verbs, 1, 0, &ib->sgid);

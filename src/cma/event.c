@@ -78,6 +78,12 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
     conn->initiator_depth = from->initiator_depth;
     conn->responder_resources = from->responder_resources;
     conn->qp_num = from->peer_qpn;
+    if (from->ib) {
+        conn->flow_control = 1;
+        conn->retry_count = from->terms.retry_count;
+        conn->rnr_retry_count = from->terms.rnr_retry;
+        conn->srq = from->terms.srq;
+    }
     event->pub.status = from->status;
 }
 

@@ -15,6 +15,18 @@ static bool reserve_place(struct cma_id *listener)
     return room;
 }
 
+static void note_terms(struct cma_id *id, const struct iw_cm_event *from)
+{
+    if (!from->ib)
+        return;
+    id->ib.on = id->ib.known = true;
+    id->ib.peer = from->terms;
+    id->initiator_depth = from->initiator_depth;
+    id->responder_resources = from->responder_resources;
+    if (!from->initiator)
+        id->ib.retry_count = from->terms.retry_count;
+}
+
 /* The id that a request brings; the program has not seen it yet. */
 static struct cma_id *create_child(struct cma_id *listener, const struct iw_cm_event *from)
 {
@@ -27,6 +39,7 @@ static struct cma_id *create_child(struct cma_id *listener, const struct iw_cm_e
     cma_addr_unmap(&addr->dst_storage);
     child->initiator_depth = from->initiator_depth;
     child->responder_resources = from->responder_resources;
+    note_terms(child, from);
     return child;
 }
 
@@ -68,6 +81,17 @@ static int outcome(struct cma_id *id, const struct iw_cm_event *from, enum rdma_
     return 0;
 }
 
+/* A program that moves its QP itself has to do so now, on a RoCE device. */
+static int established(struct cma_id *id, const struct iw_cm_event *from,
+                       enum rdma_cm_event_type type)
+{
+    bool responds = from->ib && from->initiator && id->moves;
+    lock_get(&cma_events);
+    note_terms(id, from);
+    lock_put(&cma_events);
+    return outcome(id, from, responds ? RDMA_CM_EVENT_CONNECT_RESPONSE : type);
+}
+
 static int stranger(struct cma_id *listener, const struct iw_cm_event *from,
                     enum rdma_cm_event_type unused)
 {
@@ -83,7 +107,7 @@ int cma_on_event(void *owner, const struct iw_cm_event *from)
                     enum rdma_cm_event_type type);
     } events[] = {
         [IW_CM_CONNECT_REQUEST] = {RDMA_CM_EVENT_CONNECT_REQUEST, request},
-        [IW_CM_ESTABLISHED] = {RDMA_CM_EVENT_ESTABLISHED, outcome},
+        [IW_CM_ESTABLISHED] = {RDMA_CM_EVENT_ESTABLISHED, established},
         [IW_CM_REJECTED] = {RDMA_CM_EVENT_REJECTED, outcome},
         [IW_CM_UNREACHABLE] = {RDMA_CM_EVENT_UNREACHABLE, outcome},
         [IW_CM_CONNECT_ERROR] = {RDMA_CM_EVENT_CONNECT_ERROR, outcome},

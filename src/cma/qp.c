@@ -83,8 +83,67 @@ static void destroy_cqs(struct cqs cqs)
 
 #define ATTR "rdma_init_qp_attr"
 
+/* What the kernel's CM takes for RoCE. */
+#define HOP_LIMIT   64
+#define ACK_TIMEOUT 19 /* 4.096 us * 2^this */
+
+static void set_address(const struct cma_id *id, struct ibv_ah_attr *ah)
+{
+    const struct sockaddr *peer = &id->pub.route.addr.dst_addr;
+    *ah = (struct ibv_ah_attr){
+        .is_global = 1, .port_num = id->pub.port_num, .grh.hop_limit = HOP_LIMIT};
+    if (peer->sa_family == AF_INET6) {
+        memcpy(&ah->grh.dgid, &((const struct sockaddr_in6 *)peer)->sin6_addr, 16);
+        return;
+    }
+    ah->grh.dgid.raw[10] = ah->grh.dgid.raw[11] = 0xff;
+    memcpy(ah->grh.dgid.raw + 12, &((const struct sockaddr_in *)peer)->sin_addr, 4);
+}
+
+static enum ibv_mtu path_mtu(const struct cma_id *id)
+{
+    struct ibv_port_attr port;
+    return ibv_query_port(id->pub.verbs, id->pub.port_num, &port) ? IBV_MTU_1024 : port.active_mtu;
+}
+
+/* As the kernel's CM on a RoCE device. */
+static int init_ib_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+    enum ibv_qp_state to = attr->qp_state;
+    bool knows = id->ib.known && (id->state == CMA_CONN_RECV || id->state == CMA_CONNECT);
+    if (to != IBV_QPS_INIT && !(knows && (to == IBV_QPS_RTR || to == IBV_QPS_RTS)))
+        return -iw_refuse(ATTR, VALUE,
+                          "a qp_state other than INIT, or RTR and RTS of an id that "
+                          "does not know its peer");
+    memset(attr, 0, sizeof *attr);
+    attr->qp_state = to;
+    attr->port_num = id->pub.port_num;
+    if (to == IBV_QPS_INIT) {
+        attr->qp_access_flags =
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+        *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+    } else if (to == IBV_QPS_RTR) {
+        set_address(id, &attr->ah_attr);
+        attr->path_mtu = path_mtu(id);
+        attr->dest_qp_num = id->ib.peer.qpn;
+        attr->max_dest_rd_atomic = id->responder_resources;
+        *mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    } else {
+        attr->timeout = id->ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
+        attr->retry_cnt = id->ib.retry_count;
+        attr->rnr_retry = id->ib.peer.rnr_retry;
+        attr->max_rd_atomic = id->initiator_depth;
+        *mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    }
+    return 0;
+}
+
 static int init_qp_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
+    if (id->ib.on && id->pub.verbs)
+        return init_ib_attr_locked(id, attr, mask);
     enum ibv_qp_state to = attr->qp_state;
     bool connection = id->state == CMA_CONN_RECV || id->state == CMA_CONNECT;
     if (!id->pub.verbs || (unsigned)to > IBV_QPS_ERR)

@@ -108,6 +108,7 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
     X(NO_QP, no_qp)                                                                                \
     X(QP_TAKEN, qp_taken)                                                                          \
     X(HAS_QP, has_qp)                                                                              \
+    X(OTHER_KIND, other_kind)                                                                      \
     X(NO_DEVICE, no_device)                                                                        \
     X(ID_CQ, id_cq)                                                                                \
     X(PRIVATE_DATA, private_data)                                                                  \

@@ -5,6 +5,8 @@
 #include "../api/cm_kit.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -65,6 +67,26 @@ static int create_again(struct rdma_cm_id *id)
 int refused_has_qp(void)
 {
     return with_id(create_again);
+}
+
+/** The call is the peer's; here its request is taken, and no event comes of it. */
+int refused_other_kind(void)
+{
+    static const uint8_t request[] = "MPA ID Req Frame\0\1\0\14AWIB\1\7\7\0\0\1\2";
+    struct cm_sides s;
+    struct rdma_cm_event *e;
+    cm_open(&s, NULL);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&s.addr, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(write(fd, request, sizeof(request)), sizeof(request));
+    struct pollfd p = {.fd = s.b->fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    fcntl(s.b->fd, F_SETFL, O_NONBLOCK);
+    assert_int_equal(rdma_get_cm_event(s.b, &e), -1);
+    assert_int_equal(errno, EAGAIN);
+    close(fd);
+    cm_close(&s);
+    return ENODEV;
 }
 
 int refused_no_device(void)

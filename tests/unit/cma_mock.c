@@ -7,9 +7,11 @@
 
 struct mock mock;
 
+static struct ibv_device device = {.transport_type = IBV_TRANSPORT_IWARP};
+
 static struct verbs_context context = {
     .sz = sizeof(struct verbs_context),
-    .context = {.num_comp_vectors = 1, .abi_compat = (void *)UINTPTR_MAX},
+    .context = {.device = &device, .num_comp_vectors = 1, .abi_compat = (void *)UINTPTR_MAX},
 };
 
 /* Counters are touched by several threads. */
@@ -231,10 +233,10 @@ struct ibv_context *const *iw_cm_contexts(void)
     return NULL;
 }
 
-struct ibv_context *iw_cm_context_of(const struct sockaddr *local)
+struct ibv_context *iw_cm_context_of(const struct sockaddr *local, enum iw_cm_kind_of_device kind)
 {
     struct ibv_context *const *all = iw_cm_contexts();
-    (void)local;
+    (void)local, (void)kind;
     return all ? all[0] : NULL;
 }
 
@@ -266,6 +268,12 @@ int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
     memset(attr, 0, sizeof *attr);
     attr->max_qp_rd_atom = attr->max_qp_init_rd_atom = mock.max_depth;
     return 0;
+}
+
+int(ibv_query_port)(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+    (void)ctx, (void)port, (void)attr;
+    return EINVAL;
 }
 
 int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
@@ -348,6 +356,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     qp->send_cq = attr->send_cq;
     qp->recv_cq = attr->recv_cq;
     qp->srq = attr->srq;
+    qp->context = &context.context;
     qp->qp_num = 77;
     attr->cap.max_inline_data = 512;
     return qp;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All endpoints of the process at once: what fork() leaves a child of them, and exit(). */
+/* All endpoints of the process at once: which of them is asked, what fork() leaves a child of them,
+ * and exit(). */
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
@@ -8,6 +9,7 @@
 #include "env/log.h"
 #include "qp/link.h"
 
+#include <netinet/in.h>
 #include <string.h>
 
 #define for_each_cm(cm, link)                                                                      \
@@ -46,6 +48,44 @@ static struct iw_cm *take(struct iw_cm **list)
     if (cm)
         *list = cm->next_chosen;
     return cm;
+}
+
+/* ---- who asks ---- */
+
+/** The 16 bytes that say where it is, IPv4 as IPv4-mapped IPv6. */
+static struct in6_addr place_of(const struct sockaddr *addr)
+{
+    struct in6_addr place = {0};
+    if (addr->sa_family == AF_INET6)
+        return ((const struct sockaddr_in6 *)addr)->sin6_addr;
+    place.s6_addr[10] = place.s6_addr[11] = 0xff;
+    memcpy(place.s6_addr + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
+    return place;
+}
+
+static bool asks(struct iw_cm *cm, const struct in6_addr *peer, uint32_t qpn)
+{
+    lock_get(&cm->lock);
+    bool may = cm->state == IW_CM_S_DECISION && cm->ib && cm->terms.qpn == qpn;
+    lock_put(&cm->lock);
+    struct sockaddr_storage addr;
+    if (!may)
+        return false;
+    iw_cm_addresses(cm, NULL, &addr);
+    struct in6_addr place = place_of((struct sockaddr *)&addr);
+    return memcmp(&place, peer, sizeof(place)) == 0;
+}
+
+bool iw_cm_is_asked(const struct sockaddr *peer, uint32_t qpn)
+{
+    struct in6_addr place = place_of(peer);
+    struct iw_cm *all = choose_all(), *cm;
+    bool found = false;
+    while ((cm = take(&all))) {
+        found = found || asks(cm, &place, qpn);
+        iw_cm_put(cm);
+    }
+    return found;
 }
 
 /* ---- fork ---- */

@@ -190,9 +190,9 @@ static int attempt(struct iw_cm *cm, const struct sockaddr *dst, struct iw_qp *q
     cm->reserved = qp;
     cm->depth[0] = param->initiator_depth;
     cm->depth[1] = param->responder_resources;
-    cm->pd_len = param->private_data_len;
-    if (cm->pd_len)
-        memcpy(cm->pd, param->private_data, cm->pd_len);
+    cm->pd_len = iw_cm_private_data(param, qp, cm->pd);
+    cm->ib = param->ib;
+    cm->retry_count = param->terms.retry_count;
     memcpy(&cm->dst, dst, addr_len(dst));
     cm->itself = param->itself;
     iw_cm_get(cm);
@@ -258,7 +258,13 @@ static int chaos(void)
 static void link_up(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 {
     iw_timer_cancel(&cm->timer);
-    int r = cm->reserved ? iw_cm_link(cm, early, early_len) : -EPROTO; /* nobody asked for it */
+    int r = 0;
+    if (!cm->reserved) /* nobody asked for it */
+        r = -EPROTO;
+    if (cm->ib && !iw_cm_take_terms(cm))
+        r = -EPROTONOSUPPORT;
+    if (!r)
+        r = iw_cm_link(cm, early, early_len);
     if (r) {
         fail(cm, r);
         return;

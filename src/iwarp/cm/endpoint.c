@@ -9,11 +9,14 @@
 #include "observe/pcap.h"
 #include "qp/link.h"
 #include "qp/qp.h"
+#include "qp/retry.h"
 #include "qp/rx_early.h"
 #include "qp/rx_stall.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WATCH_MS  1000 /* for what was sent to be acknowledged: then who is idle sleeps */
 #define GRACE_MS  200  /* responder without p2p: until it may send first */
@@ -180,11 +183,51 @@ struct iw_cm *iw_cm_of(struct iw_qp *qp, const uint32_t *life)
     return cm;
 }
 
+uint8_t iw_cm_private_data(const struct iw_cm_param *param, const struct iw_qp *qp,
+                           uint8_t data[IW_CM_PRIVATE_DATA_MAX])
+{
+    uint8_t len = 0;
+    if (param->ib) {
+        struct iw_terms terms = param->terms;
+        terms.qpn = qp->pub.qp_num;
+        iw_terms_encode(data, &terms);
+        len = IW_TERMS_BYTES;
+    }
+    if (param->private_data_len)
+        memcpy(data + len, param->private_data, param->private_data_len);
+    return (uint8_t)(len + param->private_data_len);
+}
+
+bool iw_cm_take_terms(struct iw_cm *cm)
+{
+    struct mpa_start *peer = &cm->nego->peer;
+    if (!iw_terms_decode(peer->pd, peer->pd_len, &cm->terms))
+        return false;
+    peer->pd += IW_TERMS_BYTES;
+    peer->pd_len -= IW_TERMS_BYTES;
+    return true;
+}
+
+/** TCP that gets no answer for as long as retries take is no connection. */
+static void limit_silence(struct iw_cm *cm, struct iw_qp *qp)
+{
+    lock_get(&qp->tx.lock);
+    uint64_t ms = iw_retry_us(qp->attr.timeout, qp->attr.retry_cnt) / 1000;
+    lock_put(&qp->tx.lock);
+    if (ms <= UINT_MAX)
+        iw_cm_set_silence(cm, (unsigned)ms);
+}
+
 int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 {
     const struct mpa_nego *n = cm->nego;
     struct iw_qp *qp = cm->reserved;
     struct sockaddr_storage local, peer;
+    struct iw_link_ib ib = {
+        .peer_qpn = cm->terms.qpn,
+        .retry_cnt = n->initiator ? cm->retry_count : cm->terms.retry_count,
+        .rnr_retry = cm->terms.rnr_retry,
+    };
     struct iw_link l = {
         .stream = cm->stream,
         .shm = n->result.shm ? &cm->shm.stream : NULL,
@@ -193,6 +236,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         .local = (struct sockaddr *)&local,
         .peer = (struct sockaddr *)&peer,
         .tls = cm->tls ? iwc_stream_tls_peer(cm->tls) : NULL,
+        .ib = cm->ib ? &ib : NULL,
         .same_host = cm->same_host,
         .responder = !n->initiator,
         .hold = !n->initiator || !n->result.ext,
@@ -207,6 +251,8 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
     lock_put(&cm->lock);
     int r = iw_qp_link(qp, &l);
     if (!r) {
+        if (cm->ib)
+            limit_silence(cm, qp);
         cm->reserved = NULL;
         unpin(qp); /* of the reservation */
     } else if (take_qp(cm)) {
@@ -417,8 +463,9 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param, const char *call)
 {
     if (param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH)
         return NULL;
-    if (param->private_data_len > IW_CM_PRIVATE_DATA_MAX) {
-        iw_refuse(call, PRIVATE_DATA, (size_t)param->private_data_len, IW_CM_PRIVATE_DATA_MAX);
+    unsigned max = IW_CM_PRIVATE_DATA_MAX - (param->ib ? IW_TERMS_BYTES : 0);
+    if (param->private_data_len > max) {
+        iw_refuse(call, PRIVATE_DATA, (size_t)param->private_data_len, max);
         return NULL;
     }
     struct iw_qp *qp = NULL;

@@ -119,6 +119,8 @@ struct iw_cm {
     bool afonly;   /* IPv6: no IPv4 */
     bool any_port; /* active side: the port was ours to choose, another will do */
     bool same_host;
+    bool ib;               /* the connection has, or is to have, InfiniBand manners */
+    struct iw_terms terms; /* the peer's, with ib; once the Request or Reply is in */
 
     struct mpa_nego *nego;    /* during the handshake */
     struct iw_qp *_Atomic qp; /* linked: gets the socket's events; changed under lock */
@@ -129,11 +131,12 @@ struct iw_cm {
 
     /* active side, for further attempts */
     struct sockaddr_storage dst;
-    bool itself;       /* the socket is its own peer, and nobody is asked */
-    bool retried;      /* with revision 1 */
-    int status;        /* that they failed with */
-    unsigned refusals; /* of TCP */
-    uint8_t depth[2];  /* initiator_depth, responder_resources */
+    bool itself;         /* the socket is its own peer, and nobody is asked */
+    uint8_t retry_count; /* with ib */
+    bool retried;        /* with revision 1 */
+    int status;          /* that they failed with */
+    unsigned refusals;   /* of TCP */
+    uint8_t depth[2];    /* initiator_depth, responder_resources */
     uint8_t pd_len;
     uint8_t pd[IW_CM_PRIVATE_DATA_MAX];
 
@@ -222,6 +225,12 @@ void iw_cm_set_timer(struct iw_cm *cm, unsigned ms);
 unsigned iw_cm_patience(unsigned ms);
 /** Starts the time limit of the hold: for the first FPDU, or until the peer is ready for ours. */
 void iw_cm_wait_first(struct iw_cm *cm);
+
+/** Puts our terms, for @p qp, in front of the private data. @return bytes in all */
+uint8_t iw_cm_private_data(const struct iw_cm_param *param, const struct iw_qp *qp,
+                           uint8_t data[IW_CM_PRIVATE_DATA_MAX]);
+/** Takes the peer's terms off the private data of its frame. @return false: there are none */
+bool iw_cm_take_terms(struct iw_cm *cm);
 
 /** Hands a negotiated stream to the reserved QP. @return 0 or -ENOMEM */
 int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len);

@@ -88,7 +88,10 @@ void iw_cm_tell_up(struct iw_cm *cm)
         .type = IW_CM_ESTABLISHED,
         .initiator_depth = depth8(n->result.ord),
         .responder_resources = depth8(n->result.ird),
-        .peer_qpn = n->result.peer_qpn,
+        .peer_qpn = cm->ib ? cm->terms.qpn : n->result.peer_qpn,
+        .initiator = n->initiator,
+        .ib = cm->ib,
+        .terms = cm->terms,
     };
     if (n->initiator && n->peer.pd_len) {
         ev.private_data = n->peer.pd;

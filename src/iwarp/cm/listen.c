@@ -314,8 +314,12 @@ static void expect_decision_locked(struct iw_cm *listener)
 static struct iw_cm *queue_request(struct iw_cm *cm)
 {
     const struct mpa_start *peer = &cm->nego->peer;
+    cm->ib = iw_cm_take_terms(cm);
     struct iw_cm_event ev = {
         .type = IW_CM_CONNECT_REQUEST,
+        .peer_qpn = cm->terms.qpn,
+        .ib = cm->ib,
+        .terms = cm->terms,
         .private_data = peer->pd_len ? peer->pd : NULL,
         .private_data_len = peer->pd_len,
         /* As the receiver sees them: what it may ask for is what the peer serves. */
@@ -438,11 +442,11 @@ static int decide(struct iw_cm *cm, enum iw_cm_ev ev)
 static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *param)
 {
     struct mpa_nego *n = cm->nego;
+    uint8_t data[IW_CM_PRIVATE_DATA_MAX], len = iw_cm_private_data(param, qp, data);
     cm->reserved = qp;
     n->conf.qpn = qp->pub.qp_num;
     iw_cm_shm_offer(cm, qp);
-    int r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth,
-                            param->private_data, param->private_data_len);
+    int r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth, data, len);
     if (!r)
         r = iw_cm_link(cm, NULL, 0);
     if (!r)

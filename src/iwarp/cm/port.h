@@ -13,6 +13,7 @@
 #ifndef ANYWARP_CM_PORT_H
 #define ANYWARP_CM_PORT_H
 
+#include "cm/terms.h"
 #include "common/lock.h"
 #include "device/netif.h"
 #include "engine/waiter.h"
@@ -51,7 +52,10 @@ struct iw_cm_event {
     /* CONNECT_REQUEST and ESTABLISHED, from the view of the one who gets the event: reads and
      * atomics it may have outstanding, and must serve. Up to 255. */
     uint8_t initiator_depth, responder_resources;
-    uint32_t peer_qpn;     /* ESTABLISHED: number of the peer's QP, 0 if it does not tell */
+    uint32_t peer_qpn;     /* number of the peer's QP, 0 if it does not tell */
+    bool initiator;        /* ESTABLISHED: of this end */
+    bool ib;               /* InfiniBand manners; then */
+    struct iw_terms terms; /* the peer's */
     struct iw_cm *request; /* CONNECT_REQUEST: now the handler's; iw_cm_set_handler() it */
 };
 
@@ -74,6 +78,12 @@ struct iw_cm_param {
     uint32_t qp_num;
     struct ibv_context *ctx;
     bool itself; /* the QP is its own peer, see iw_cm_connect() */
+    /*
+     * InfiniBand manners; the QP is of a RoCE device, and its number is not in the terms yet. The
+     * private data may be IW_TERMS_BYTES shorter then. A CONNECT_REQUEST tells what it is for.
+     */
+    bool ib;
+    struct iw_terms terms;
 };
 
 /** A new endpoint without address. */
@@ -166,6 +176,12 @@ IW_CM_EXPORT void iw_cm_destroy(struct iw_cm *cm);
  */
 void iw_cm_set_silence(struct iw_cm *cm, unsigned ms);
 
+/**
+ * Whether a CONNECT_REQUEST with InfiniBand manners waits for an answer here that a QP of this
+ * number, at this address of whatever port, has sent.
+ */
+bool iw_cm_is_asked(const struct sockaddr *peer, uint32_t qpn);
+
 /** Local and peer address as TCP has them now; either may be NULL; zeroed if there is none. */
 IW_CM_EXPORT void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
                                   struct sockaddr_storage *peer);
@@ -184,7 +200,7 @@ IW_CM_EXPORT void iw_cm_at_fork(void (*outer)(enum fork_step));
 IW_CM_EXPORT void iw_cm_resume(struct iw_cm *cm);
 
 /**
- * The contexts that ids share, one for each iWARP device; opened at first use, never closed.
+ * The contexts that ids share, one for each device; opened at first use, never closed.
  * @return NULL-terminated; NULL and errno (ENODEV: no device)
  */
 IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);
@@ -196,12 +212,15 @@ IW_CM_EXPORT struct ibv_context *const *iw_cm_contexts(void);
 IW_CM_EXPORT struct ibv_qp *iw_cm_create_qp(struct ibv_context *context,
                                             struct ibv_qp_init_attr_ex *attr);
 
+enum iw_cm_kind_of_device { IW_CM_ANY_DEVICE, IW_CM_IWARP_DEVICE, IW_CM_ROCE_DEVICE };
+
 /**
- * That of the device whose interface has a local address. Loopback belongs to every device: it is
- * the first one's if none stands for the loopback interface.
+ * That of the first device whose interface has a local address, else of the first that is for all
+ * of the host. Loopback belongs to every device: it is the first one's if none is for it.
  * @return NULL and errno (ENODEV: no device has it)
  */
-IW_CM_EXPORT struct ibv_context *iw_cm_context_of(const struct sockaddr *local);
+IW_CM_EXPORT struct ibv_context *iw_cm_context_of(const struct sockaddr *local,
+                                                  enum iw_cm_kind_of_device kind);
 
 /**
  * The addresses of all interfaces now, loopback included.

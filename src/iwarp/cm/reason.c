@@ -77,6 +77,9 @@ static void say_handshake(const struct mpa_nego *n, int status, unsigned ms,
         snprintf(reason, IW_CM_REASON_MAX, "it closed the connection before it answered");
     else if (status == -EPROTO)
         say_foreign(n, reason);
+    else if (status == -EPROTONOSUPPORT)
+        snprintf(reason, IW_CM_REASON_MAX,
+                 "it accepted as an iWARP device does, this end has a RoCE device");
     else if (n->state == MPA_NEGO_REJECTED && n->result.full)
         snprintf(reason, IW_CM_REASON_MAX, "its backlog is full: its program takes no requests");
     else if (n->state == MPA_NEGO_REJECTED)

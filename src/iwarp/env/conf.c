@@ -270,8 +270,8 @@ static const struct iw_knob knobs[] = {
     {"ANYWARP_DEVICES", "list", "aw0=eth0 rc0=roce:eth0, at most 255 bytes", NULL,
      "one device for each entry, NAME=INTERFACE or NAME=KIND:INTERFACE, instead of one for all; "
      "KIND is iwarp or roce; without INTERFACE behind the colon: of the host; an id gets the first "
-     "iwarp "
-     "one that has its local address, loopback ones get the first",
+     "whose interface has its local address, else the first of the host; loopback ones get the "
+     "first",
      parse_devices},
     {"ANYWARP_STATS", "choice", "on, off, a directory", "on",
      "whether anywarp stat and anywarp top can see the process; on: by a file in "

@@ -102,6 +102,8 @@
     X(NO_QP, EINVAL, "the id has no queue pair: rdma_create_qp() first")                           \
     X(QP_TAKEN, EINVAL, "the queue pair is connected, was connected, or is in error")              \
     X(HAS_QP, EINVAL, "the id has a queue pair already")                                           \
+    X(OTHER_KIND, ENODEV,                                                                          \
+      "a connection request of %s device, and no such device is meant here (ANYWARP_DEVICES)")     \
     X(NO_DEVICE, EINVAL,                                                                           \
       "the id has no device yet: bind or resolve first, and take the event of that")               \
     X(ID_CQ, EINVAL, "the id has completion queues already, and others are given")                 \

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ACK_TIMEOUT   19    /* 4.096 us * 2^this: what the kernel's CM takes for RoCE */
 #define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
 
 int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *owner,
@@ -59,7 +60,7 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed)
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
     qp->cm = NULL;
-    if (failed && !qp->ib) {
+    if (failed && !qp->ib && qp->cm_moves) {
         iw_qp_explain(qp, IW_ERR_LLP_CLOSED, "no connection came about");
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     }
@@ -111,6 +112,23 @@ static void announce(struct iw_qp *qp, const struct iw_link *l)
     qp->tx.half.flow = &qp->stats->out;
 }
 
+/** A QP that the program moves has attributes of its own. */
+static void begin_ib_locked(struct iw_qp *qp, const struct iw_link *l)
+{
+    struct ibv_qp_attr *attr = &qp->attr;
+    assert_held(&qp->tx.lock);
+    qp->ib = true;
+    if (!qp->cm_moves)
+        return;
+    attr->dest_qp_num = l->ib->peer_qpn;
+    attr->retry_cnt = l->ib->retry_cnt;
+    attr->rnr_retry = l->ib->rnr_retry;
+    if (!attr->timeout)
+        attr->timeout = ACK_TIMEOUT;
+    attr->max_rd_atomic = (uint8_t)qp->tx.ord.limit;
+    attr->max_dest_rd_atomic = (uint8_t)qp->tx.ird.limit;
+}
+
 int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
 {
     const struct mpa_result *a = l->agreed;
@@ -136,7 +154,9 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->end.close = IWC_CLOSE_OPEN;
         qp->tx.linked = qp->was_linked = true;
         iw_visibility_connections(1);
-        if (!qp->ib)
+        if (l->ib)
+            begin_ib_locked(qp, l);
+        if (!qp->ib || (l->ib && qp->cm_moves))
             iw_qp_set_state_locked(qp, IBV_QPS_RTS);
         else if (qp->attr.max_rd_atomic < qp->tx.ord.limit && qp->tx.state == IBV_QPS_RTS)
             qp->tx.ord.limit = qp->attr.max_rd_atomic;

@@ -33,6 +33,12 @@ void iw_qp_leave_owner(struct iw_qp *qp);
 /** Forgets the CM; if the attempt had begun and @p failed, the QP goes to error. */
 void iw_qp_unreserve(struct iw_qp *qp, bool failed);
 
+/** What the ends of a connection with InfiniBand manners have told each other. */
+struct iw_link_ib {
+    uint32_t peer_qpn;
+    uint8_t retry_cnt, rnr_retry; /* of our requests */
+};
+
 /** What the CM hands over. */
 struct iw_link {
     struct iwc_stream *stream;
@@ -42,6 +48,7 @@ struct iw_link {
     const struct mpa_result *agreed;
     const struct sockaddr *local, *peer; /* for the statistics; NULL: unknown */
     const struct tls_peer *tls;          /* who the peer is; NULL: nobody has proven it */
+    const struct iw_link_ib *ib;         /* InfiniBand manners; NULL: iWARP's */
     bool same_host;
     bool responder;       /* the CM wants to know of the first FPDU, which also ends the hold */
     bool hold;            /* nothing is sent before iw_qp_release() */

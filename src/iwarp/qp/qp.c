@@ -197,7 +197,8 @@ static void release(struct iw_qp *qp)
 }
 
 /** What the program sees, but for the number. */
-static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
+static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a,
+                     uint32_t number)
 {
     struct ibv_qp *q = &qp->pub;
     qp->pd = pd->root;
@@ -210,6 +211,7 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->state = qp->tx.state = iw_device(q->context->device)->roce ? IBV_QPS_RESET : IBV_QPS_INIT;
     q->qp_type = a->qp_type;
     qp->uc = a->qp_type == IBV_QPT_UC;
+    qp->cm_moves = !number || !iw_device(q->context->device)->roce;
 }
 
 static struct ibv_qp_cap true_cap(const struct ibv_qp_init_attr *a)
@@ -290,7 +292,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
         return NULL;
     }
     qp->cap = true_cap(attr);
-    describe(qp, pd, attr);
+    describe(qp, pd, attr, number);
     r = prepare(qp, attr);
     if (!r)
         r = number_take(qp, number);

@@ -384,6 +384,7 @@ struct iw_qp {
     bool uc;                 /* type UC: nothing is acknowledged, nothing fails at the peer */
     bool ib; /* InfiniBand manners: moved to RTR with a GID and a number, or by rdma_cm on a RoCE
                 device */
+    bool cm_moves;                           /* to RTS, when it is connected; constant */
     struct iw_cm *cm;                        /* gets the news; its reference is the CM's business */
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
 

@@ -5,6 +5,7 @@
 #include "env/random.h"
 #include "qp/link.h"
 #include "qp/qp.h"
+#include "qp/retry.h"
 #include "qp/rnr.h"
 #include "qpn/visitor.h"
 #include "qpn/vouch.h"
@@ -17,7 +18,6 @@
 #include <string.h>
 
 #define WHY_MAX      (ADDR_TEXT_MAX + 48)
-#define PATIENCE_MIN 500 /* ms without a connection: an adapter's peer answers within less */
 #define AGAIN_MAX_MS 256 /* between two attempts; the first ones come sooner */
 
 static struct lock_class locks = LOCK_CLASS(locks, LOCK_DIAL);
@@ -31,14 +31,15 @@ static uint32_t draw_epoch(void)
     return iw_random32(&epoch) || !epoch ? 1 : epoch;
 }
 
-struct iw_dial *iw_dial_new(void)
+struct iw_dial *iw_dial_new(bool numbered)
 {
     struct iw_dial *d = calloc(1, sizeof(*d));
     if (!d)
         return NULL;
     lock_init_in(&d->lock, &locks);
     d->self.epoch = draw_epoch();
-    iw_number_take(&d->number, d);
+    if (numbered)
+        iw_number_take(&d->number, d);
     return d;
 }
 
@@ -125,7 +126,7 @@ void iw_dial_renew(struct iw_dial *d)
     struct iw_cm *cm = d->cm, *doubt = d->doubt;
     d->cm = d->doubt = NULL;
     d->vouched = 0;
-    d->begun = d->met = d->over = false;
+    d->begun = d->met = d->over = d->is_the_cms = false;
     d->tries = 0;
     d->self.epoch = draw_epoch();
     show_locked(d, STATS_DIAL_NONE);
@@ -305,6 +306,10 @@ int iw_dial_on_event(void *owner, const struct iw_cm_event *event)
 static void say_why_locked(const struct iw_dial *d, char why[WHY_MAX])
 {
     char where[ADDR_TEXT_MAX];
+    if (!d->begun) {
+        snprintf(why, WHY_MAX, "the connection of the CM has gone");
+        return;
+    }
     struct sockaddr_storage process = iw_dial_peers_port_locked(d);
     addr_text(&process, where);
     const char *what = d->over ? "has gone" : d->dials ? "did not answer" : "has not called";
@@ -337,11 +342,22 @@ static void judge_receiver(struct iw_timer *t)
     lock_put(&d->lock);
 }
 
+/** The CM has set the times. */
+static void take_times_locked(struct iw_dial *d)
+{
+    assert_held(&d->lock);
+    lock_get(&d->qp->tx.lock);
+    d->patience = iw_retry_us(d->qp->attr.timeout, d->qp->attr.retry_cnt);
+    lock_put(&d->qp->tx.lock);
+}
+
 static void hear(struct iw_qp *qp, unsigned news)
 {
     struct iw_dial *d = qp->dial;
     if (!iw_dial_enter(d))
         return;
+    if (!d->begun)
+        take_times_locked(d);
     if ((news & IW_QP_NEWS_STRANDED) && d->patience)
         iw_timer_start_us(&d->clock, qp->uc && d->over ? 0 : d->patience, give_up);
     if (news & IW_QP_NEWS_NOT_READY)
@@ -371,12 +387,30 @@ static bool says_where(const struct ibv_qp_attr *attr, int mask)
     return is_to(attr, mask, IBV_QPS_RTR) && (mask & IBV_QP_AV) && (mask & IBV_QP_DEST_QPN);
 }
 
+/** Whether an id connects the QP, or is asked to by the very peer that the attributes name. */
+static bool is_the_cms(struct iw_dial *d, const struct ibv_qp_attr *attr)
+{
+    struct iw_path path;
+    const struct iw_device *dev = iw_device(d->qp->pub.context->device);
+    lock_get(&d->qp->tx.lock);
+    bool has = d->qp->cm;
+    lock_put(&d->qp->tx.lock);
+    if (!has && dev->roce && !iw_path_find(dev, &attr->ah_attr, &path))
+        has = iw_cm_is_asked((struct sockaddr *)&path.peer, attr->dest_qp_num);
+    lock_get(&d->lock);
+    d->is_the_cms = has;
+    lock_put(&d->lock);
+    return has;
+}
+
 int iw_dial_check(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask)
 {
     struct iw_path path;
     if (is_to(attr, mask, IBV_QPS_INIT) && (mask & IBV_QP_PKEY_INDEX) && d && d->number.port)
         return -iw_number_listen(&d->number);
     if (!says_where(attr, mask))
+        return 0;
+    if (d && is_the_cms(d, attr))
         return 0;
     if (!d || !d->number.port)
         return iw_refuse("ibv_modify_qp", NO_NUMBER);
@@ -395,7 +429,7 @@ static void begin(struct iw_dial *d, const struct ibv_qp_attr *attr)
     if (!iw_dial_enter(d))
         return;
     const struct iw_device *dev = iw_device(d->qp->pub.context->device);
-    if (iw_path_find(dev, &attr->ah_attr, &d->path)) {
+    if (d->is_the_cms || iw_path_find(dev, &attr->ah_attr, &d->path)) {
         lock_put(&d->lock);
         return;
     }
@@ -404,7 +438,7 @@ static void begin(struct iw_dial *d, const struct ibv_qp_attr *attr)
     d->peer = (struct iw_hello_end){.qpn = attr->dest_qp_num, .gid = d->path.peer_gid};
     d->begun = true;
     if (d->qp->uc) /* where no attribute says it */
-        d->patience = PATIENCE_MIN * 1000;
+        d->patience = IW_RETRY_US_MIN;
     d->itself = d->peer.qpn == d->self.qpn && iw_path_ends_here(dev, &d->path);
     d->dials = d->itself || is_lower(&d->self, &d->peer);
     bool dials = d->dials;
@@ -419,14 +453,6 @@ static void begin(struct iw_dial *d, const struct ibv_qp_attr *attr)
     iw_dial_unpin(d);
 }
 
-/** (retry_cnt + 1) * 4.096 us * 2^timeout */
-static uint64_t patience_locked(const struct iw_dial *d)
-{
-    assert_held(&d->lock);
-    uint64_t us = d->timeout ? ((d->retry_cnt + 1ull) * 4096 << (d->timeout & 31)) / 1000 : 0;
-    return us && us < PATIENCE_MIN * 1000 ? PATIENCE_MIN * 1000 : us;
-}
-
 /** For RTS, and for what comes later. */
 static void keep_times(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask)
 {
@@ -435,7 +461,7 @@ static void keep_times(struct iw_dial *d, const struct ibv_qp_attr *attr, int ma
         d->timeout = attr->timeout;
     if (mask & IBV_QP_RETRY_CNT)
         d->retry_cnt = attr->retry_cnt;
-    d->patience = patience_locked(d);
+    d->patience = iw_retry_us(d->timeout, d->retry_cnt);
     limit_silence_locked(d);
     lock_put(&d->lock);
 }

@@ -18,8 +18,12 @@
 struct iw_dial;
 struct iw_qp;
 
-/** With a number of its own, if a port can be had. @return NULL: no memory */
-struct iw_dial *iw_dial_new(void);
+/**
+ * @param numbered  with a number of its own, if a port can be had; else the CM alone connects the
+ * QP, and only the clock is of use
+ * @return NULL: no memory
+ */
+struct iw_dial *iw_dial_new(bool numbered);
 /** 0: it has none. */
 uint32_t iw_dial_number(const struct iw_dial *d);
 /** The QP that it is for, which has its number. */

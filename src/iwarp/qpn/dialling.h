@@ -22,12 +22,13 @@ struct iw_dial {
 
     struct lock lock;
     struct iw_qp *qp;
-    bool leaving; /* stopped: everything is left to who stopped it */
-    bool begun;   /* in RTR or later: self, peer and path are known */
-    bool dials;   /* not the peer */
-    bool itself;  /* the peer is this QP */
-    bool met;     /* there was a connection */
-    bool over;    /* no attempts any more */
+    bool leaving;    /* stopped: everything is left to who stopped it */
+    bool begun;      /* in RTR or later: self, peer and path are known */
+    bool dials;      /* not the peer */
+    bool itself;     /* the peer is this QP */
+    bool is_the_cms; /* an id connects the QP, nobody is dialled */
+    bool met;        /* there was a connection */
+    bool over;       /* no attempts any more */
     uint8_t timeout, retry_cnt;
     uint64_t patience; /* us of what is posted without a connection, 0: for ever */
     struct iw_hello_end self, peer;

@@ -16,16 +16,6 @@ static void close_all(struct ibv_context **all)
     free(all);
 }
 
-/** The iWARP devices of a list move to its front. @return how many they are */
-static int choose(struct ibv_device **list, int n)
-{
-    int chosen = 0;
-    for (int i = 0; i < n; i++)
-        if (!iw_device(list[i])->roce)
-            list[chosen++] = list[i];
-    return chosen;
-}
-
 /** @return NULL and errno, with none left open */
 static struct ibv_context **open_all(struct ibv_device **list, int n)
 {
@@ -49,8 +39,7 @@ struct ibv_context *const *iw_cm_contexts(void)
     if (first)
         return first;
     struct ibv_device **list = iw_device_list(&n);
-    n = list ? choose(list, n) : 0;
-    if (n > 0)
+    if (list && n > 0)
         all = open_all(list, n);
     else if (list)
         errno = ENODEV;
@@ -82,17 +71,34 @@ static bool is_loopback(const union ibv_gid *gid)
     return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && gid->raw[12] == 127);
 }
 
-struct ibv_context *iw_cm_context_of(const struct sockaddr *local)
+static bool is_of(const struct ibv_context *ctx, enum iw_cm_kind_of_device kind)
+{
+    bool roce = iw_device(ctx->device)->roce;
+    return kind == IW_CM_ANY_DEVICE || roce == (kind == IW_CM_ROCE_DEVICE);
+}
+
+struct ibv_context *iw_cm_context_of(const struct sockaddr *local, enum iw_cm_kind_of_device kind)
 {
     struct ibv_context *const *all = iw_cm_contexts();
+    struct ibv_context *first = NULL, *of_host = NULL;
     if (!all)
         return NULL;
     struct ibv_gid_entry address = gid_of(local);
-    for (int i = 0; all[i]; i++)
-        if (iw_device_has(iw_device(all[i]->device), &address))
+    for (int i = 0; all[i]; i++) {
+        const struct iw_device *dev = iw_device(all[i]->device);
+        if (!is_of(all[i], kind))
+            continue;
+        if (dev->interface[0] && iw_device_has(dev, &address))
             return all[i];
-    if (is_loopback(&address.gid))
-        return all[0];
+        if (!first)
+            first = all[i];
+        if (!of_host && !dev->interface[0])
+            of_host = all[i];
+    }
+    if (of_host)
+        return of_host;
+    if (first && is_loopback(&address.gid))
+        return first;
     errno = ENODEV;
     return NULL;
 }

@@ -12,8 +12,6 @@
 struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial)
 {
     int r = iw_like_qp(attr);
-    if (!r && !dial && attr->qp_type != IBV_QPT_RC)
-        r = iw_refuse("rdma_create_qp", QP_TYPE, attr->qp_type);
     if (r)
         return null_errno(r);
     if (iw_chaos(IW_FAULT_CREATE_QP, NULL))
@@ -31,7 +29,7 @@ VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_
 {
     if (!pd || !init_attr)
         return null_errno(iw_refuse("ibv_create_qp", ARGUMENT));
-    struct iw_dial *dial = iw_dial_new();
+    struct iw_dial *dial = iw_dial_new(true);
     if (!dial)
         return null_errno(ENOMEM);
     struct ibv_qp *qp = create_qp(pd, init_attr, dial);

@@ -388,9 +388,10 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
     return qp;
 }
 
-struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create_dialling(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                                      bool numbered)
 {
-    struct iw_dial *dial = iw_dial_new();
+    struct iw_dial *dial = iw_dial_new(numbered);
     if (!dial)
         return null_errno(ENOMEM);
     struct ibv_qp *qp = create(context, attr, dial);
@@ -399,7 +400,16 @@ struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
     return qp;
 }
 
+struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    return create_dialling(context, attr, true);
+}
+
 struct ibv_qp *iw_cm_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
+    if (attr->qp_type != IBV_QPT_RC)
+        return null_errno(iw_refuse("rdma_create_qp", QP_TYPE, attr->qp_type));
+    if (iw_device(context->device)->roce)
+        return create_dialling(context, attr, false);
     return create(context, attr, NULL);
 }
