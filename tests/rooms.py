@@ -23,10 +23,12 @@ PUBLIC = 'ibv_'
 # These see the public calls of both libraries, as any program does.
 BELOW['compat'] = ['compat']
 BELOW['uverbs'] = ['common', 'compat', 'uverbs']
+BELOW['kverbs'] = ['compat', 'kverbs']
 BELOW['preload'] = ['common', 'uverbs', 'preload']
 RSOCKETS = ('rsocket rbind rlisten raccept rconnect rshutdown rclose rget rset rrecv rsend rpoll '
             'rfcntl').split()
-PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'preload': ('ibv_', '_ibv_query_gid_ex', 'rdma_', *RSOCKETS)}
+PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'kverbs': ('ibv_', 'rdma_'),
+            'preload': ('ibv_', '_ibv_query_gid_ex', 'rdma_', *RSOCKETS)}
 
 # Headers that declare what other files define, and why.
 SHARED = {

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "kverbs/census.h"
+#include "kverbs/work.h"
+
+#include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/workqueue.h>
+
+/* Works and queues of all are under one lock: they are few, and what they do is long. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct workqueue_struct {
+    struct list_head works, delayed; /* delayed: the earliest first */
+    struct work_struct *running;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool ending;
+    char name[16];
+};
+
+static struct workqueue_struct *system_queue;
+
+static void queue_locked(struct workqueue_struct *wq, struct work_struct *w)
+{
+    list_add_tail(&w->entry, &wq->works);
+    pthread_cond_broadcast(&wq->changed);
+}
+
+/* @return jiffies until the next one is due; negative: there is none */
+static long take_due_locked(struct workqueue_struct *wq)
+{
+    while (!list_empty(&wq->delayed)) {
+        struct delayed_work *d = list_first_entry(&wq->delayed, struct delayed_work, work.entry);
+        long left = (long)(d->due - jiffies);
+        if (left > 0)
+            return left;
+        list_move_tail(&d->work.entry, &wq->works);
+    }
+    return -1;
+}
+
+static void wait_locked(struct workqueue_struct *wq, long left)
+{
+    if (left < 0) {
+        pthread_cond_wait(&wq->changed, &lock);
+        return;
+    }
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += left / HZ;
+    end.tv_nsec += left % HZ * (1000000000 / HZ);
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&wq->changed, &lock, &end);
+}
+
+static void *live(void *arg)
+{
+    struct workqueue_struct *wq = arg;
+    pthread_setname_np(pthread_self(), wq->name);
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        long left = take_due_locked(wq);
+        if (list_empty(&wq->works)) {
+            if (wq->ending)
+                break;
+            wait_locked(wq, left);
+            continue;
+        }
+        struct work_struct *w = list_first_entry(&wq->works, struct work_struct, entry);
+        list_del(&w->entry);
+        w->pending = false; /* it may queue itself, or free itself */
+        wq->running = w;
+        pthread_mutex_unlock(&lock);
+        w->func(w);
+        pthread_mutex_lock(&lock);
+        wq->running = NULL;
+        pthread_cond_broadcast(&wq->changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static struct workqueue_struct *start(const char *name, va_list ap)
+{
+    struct workqueue_struct *wq = calloc(1, sizeof *wq);
+    if (!wq)
+        return NULL;
+    INIT_LIST_HEAD(&wq->works);
+    INIT_LIST_HEAD(&wq->delayed);
+    pthread_cond_init(&wq->changed, NULL);
+    vsnprintf(wq->name, sizeof wq->name, name, ap);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int e = pthread_create(&wq->thread, NULL, live, wq);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (e) {
+        free(wq);
+        return NULL;
+    }
+    return wq;
+}
+
+static __attribute__((format(printf, 1, 2))) struct workqueue_struct *start_named(const char *name,
+                                                                                  ...)
+{
+    va_list ap;
+    va_start(ap, name);
+    struct workqueue_struct *wq = start(name, ap);
+    va_end(ap);
+    return wq;
+}
+
+struct workqueue_struct *kverbs_alloc_workqueue(const char *name, ...)
+{
+    might_sleep();
+    va_list ap;
+    va_start(ap, name);
+    struct workqueue_struct *wq = start(name, ap);
+    va_end(ap);
+    return wq;
+}
+
+void destroy_workqueue(struct workqueue_struct *wq)
+{
+    might_sleep();
+    pthread_mutex_lock(&lock);
+    struct work_struct *w, *next;
+    list_for_each_entry_safe(w, next, &wq->delayed, entry)
+    {
+        list_del(&w->entry);
+        w->pending = false;
+    }
+    wq->ending = true;
+    pthread_cond_broadcast(&wq->changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(wq->thread, NULL);
+    pthread_cond_destroy(&wq->changed);
+    free(wq);
+}
+
+struct workqueue_struct *kverbs_system_wq(void)
+{
+    static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&first);
+    if (!system_queue)
+        system_queue = start_named("events");
+    pthread_mutex_unlock(&first);
+    BUG_ON(!system_queue);
+    return system_queue;
+}
+
+void kv_end_system_wq(void)
+{
+    if (system_queue)
+        destroy_workqueue(system_queue);
+    system_queue = NULL;
+}
+
+bool queue_work(struct workqueue_struct *wq, struct work_struct *w)
+{
+    pthread_mutex_lock(&lock);
+    bool queued = !w->pending;
+    if (queued) {
+        w->pending = true;
+        w->wq = wq;
+        queue_locked(wq, w);
+    }
+    pthread_mutex_unlock(&lock);
+    return queued;
+}
+
+bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *d, unsigned long delay)
+{
+    if (delay == 0)
+        return queue_work(wq, &d->work);
+    pthread_mutex_lock(&lock);
+    bool queued = !d->work.pending;
+    if (queued) {
+        d->work.pending = true;
+        d->work.wq = wq;
+        d->due = jiffies + delay;
+        struct list_head *at = wq->delayed.next;
+        while (at != &wq->delayed &&
+               time_after_eq(d->due, list_entry(at, struct delayed_work, work.entry)->due))
+            at = at->next;
+        list_add_tail(&d->work.entry, at);
+        pthread_cond_broadcast(&wq->changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return queued;
+}
+
+/* A work that waits for its own end would do so forever: it does not. */
+static void wait_not_running_locked(const struct work_struct *w, struct workqueue_struct *wq)
+{
+    while (wq && wq->running == w && !pthread_equal(pthread_self(), wq->thread))
+        pthread_cond_wait(&wq->changed, &lock);
+}
+
+static bool cancel(struct work_struct *w, bool wait)
+{
+    pthread_mutex_lock(&lock);
+    bool was = w->pending;
+    if (was) {
+        list_del(&w->entry);
+        w->pending = false;
+    }
+    if (wait)
+        wait_not_running_locked(w, w->wq);
+    pthread_mutex_unlock(&lock);
+    return was;
+}
+
+bool cancel_work_sync(struct work_struct *w)
+{
+    might_sleep();
+    return cancel(w, true);
+}
+
+bool cancel_delayed_work(struct delayed_work *d)
+{
+    return cancel(&d->work, false);
+}
+
+bool cancel_delayed_work_sync(struct delayed_work *d)
+{
+    might_sleep();
+    return cancel(&d->work, true);
+}
+
+bool flush_work(struct work_struct *w)
+{
+    might_sleep();
+    pthread_mutex_lock(&lock);
+    struct workqueue_struct *wq = w->wq;
+    bool busy = w->pending || (wq && wq->running == w);
+    while (w->pending)
+        pthread_cond_wait(&wq->changed, &lock);
+    wait_not_running_locked(w, wq);
+    pthread_mutex_unlock(&lock);
+    return busy;
+}
+
+struct barrier {
+    struct work_struct work;
+    struct completion passed;
+};
+
+static void pass(struct work_struct *w)
+{
+    complete(&container_of(w, struct barrier, work)->passed);
+}
+
+void flush_workqueue(struct workqueue_struct *wq)
+{
+    struct barrier b;
+    INIT_WORK(&b.work, pass);
+    init_completion(&b.passed);
+    queue_work(wq, &b.work);
+    wait_for_completion(&b.passed);
+}
