@@ -140,6 +140,17 @@ static void print_words(FILE *f, const char *s)
         fputc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, f);
 }
 
+static const char *stats_type(const struct stats_qp *q)
+{
+    return q->sq.kind & STATS_UC ? "UC" : "RC";
+}
+
+/** What the device is that it is of. */
+static const char *stats_device(const struct stats_qp *q)
+{
+    return q->sq.kind & STATS_ROCE ? "RoCE" : "iWARP";
+}
+
 /** Which directions go through rings in shared memory, one at least. */
 static const char *stats_rings(const struct stats_qp *q)
 {
@@ -168,6 +179,7 @@ static void print_qp(FILE *f, const struct stats_qp *q)
         print_words(f, q->tls.identity);
         fputc('"', f);
     }
+    fprintf(f, " type %s device %s", stats_type(q), stats_device(q));
     fprintf(f, " send_cq %" PRIu32 " recv_cq %" PRIu32, q->send_cq, q->recv_cq);
     if (q->sq.size)
         fprintf(f, " sq %" PRIu32 "/%" PRIu32, q->sq.used, q->sq.size);
@@ -328,7 +340,8 @@ static void json_listener(FILE *f, const struct stats_listener *l)
 static void json_qp(FILE *f, const struct stats_qp *q)
 {
     char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
-    fprintf(f, "{\"qpn\": %" PRIu32 ", \"state\": \"%s\", ", q->qp_num, stats_state(q));
+    fprintf(f, "{\"qpn\": %" PRIu32 ", \"type\": \"%s\", \"device\": \"%s\", \"state\": \"%s\", ",
+            q->qp_num, stats_type(q), stats_device(q), stats_state(q));
     if (q->flags & STATS_LINKED) {
         stats_endpoint(q, false, local);
         stats_endpoint(q, true, peer);

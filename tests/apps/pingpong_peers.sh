@@ -24,12 +24,22 @@ begin()
 begin 0.3 ibv_rc_pingpong -g 1 -n 100000
 "$ANYWARP" stat ibv_rc_pingpong | grep -qE ' peer_qp 0x[0-9a-f]{6} dial connected ' ||
     failed 'anywarp stat does not tell of the number' client
+"$ANYWARP" stat ibv_rc_pingpong | grep -qE ' type RC device iWARP ' ||
+    failed 'anywarp stat does not tell the type' client
 kill -STOP "${pids[server]}"
 sleep "$stopped_s"
 running client || failed "it does not wait for one that is stopped" client
 kill -CONT "${pids[server]}"
 expect_status "stopped for $stopped_s s" client 120 0 server
 expect_status "stopped for $stopped_s s" server 20 0 client
+
+# UC on a RoCE device, which stat tells apart.
+export ANYWARP_DEVICES=anyroce0=roce:
+begin 0.3 ibv_uc_pingpong -d anyroce0 -g 0 -n 100000
+"$ANYWARP" stat ibv_uc_pingpong | grep -qE ' type UC device RoCE ' ||
+    failed 'anywarp stat does not tell UC from RC' client
+unset ANYWARP_DEVICES
+kill -KILL "${pids[server]}" "${pids[client]}"
 
 # One that is killed is missed at the next send: the time of perftest's attributes is 0.5 s. (Who only
 # waits for an answer waits on, as on InfiniBand.)

@@ -55,7 +55,7 @@ static struct stats_qp connected(void)
         .ord = 8,
         .local_port = 7174,
         .peer_port = 40000,
-        .sq = {.size = 4, .used = 3, .ring = 1},
+        .sq = {.size = 4, .used = 3, .ring = 1, .kind = STATS_UC | STATS_ROCE},
         .rq = {.size = 8, .used = 2, .held = 1, .held_bytes = 64},
         .send_cq = 1,
         .recv_cq = 2,
@@ -130,11 +130,11 @@ static void lines(void **state)
            "  listener [::]:80 waiting 0/1\n"
            "  qp 0x000011 state RTS local 192.0.2.1:7174 peer 192.0.2.2:40000 side active mpa 2 "
            "crc on markers off ird 16 ord 8 anywarp no rings out tls C identity \"CN=a?b\" "
-           "send_cq 1 recv_cq 2 sq 3/4 rq 2/8 held 1 (64 bytes) iwRdmaBnd 4\n"
+           "type UC device RoCE send_cq 1 recv_cq 2 sq 3/4 rq 2/8 held 1 (64 bytes) iwRdmaBnd 4\n"
            "    in iwInFpdus 6\n"
            "    out iwOutRdmaWrites 5 iwOutRdmaWriteBytes 5000000000\n"
            "    cause received CRC does not match\n"
-           "  qp 0x000012 state ? send_cq 0 recv_cq 0\n"
+           "  qp 0x000012 state ? type RC device iWARP send_cq 0 recv_cq 0\n"
            "  error 1970-01-01T00:00:01Z qp 0x000011: it?broke\n");
 }
 
@@ -176,7 +176,8 @@ static void json(void **state)
         "{\"id\": 2, \"cqe\": 16, \"depth\": 0, \"completions\": 0}],\n"
         "  \"listeners\": [{\"local\": \"192.0.2.1:7174\", \"waiting\": 3, \"backlog\": 4}, "
         "{\"local\": \"[::]:80\", \"waiting\": 0, \"backlog\": 1}],\n"
-        "  \"qps\": [{\"qpn\": 17, \"state\": \"RTS\", \"local\": \"192.0.2.1:7174\", "
+        "  \"qps\": [{\"qpn\": 17, \"type\": \"UC\", \"device\": \"RoCE\", \"state\": \"RTS\", "
+        "\"local\": \"192.0.2.1:7174\", "
         "\"peer\": \"192.0.2.2:40000\", \"active\": true, \"mpa\": 2, \"crc\": true, "
         "\"markers\": false, \"p2p\": true, \"ird\": 16, \"ord\": 8, \"anywarp\": false, "
         "\"rings\": \"out\", \"cipher\": \"C\", \"identity\": \"CN=a\\u0009b\", "
@@ -185,7 +186,8 @@ static void json(void **state)
         "\"counters\": {\"iwOutRdmaWrites\": 5, "
         "\"iwOutRdmaWriteBytes\": 5000000000, \"iwInFpdus\": 6, \"iwRdmaBnd\": 4, \"iwRdmaInv\": 0}"
         "},\n"
-        "    {\"qpn\": 18, \"state\": \"?\", \"send_cq\": 0, \"recv_cq\": 0, \"cause\": null, "
+        "    {\"qpn\": 18, \"type\": \"RC\", \"device\": \"iWARP\", \"state\": \"?\", \"send_cq\": "
+        "0, \"recv_cq\": 0, \"cause\": null, "
         "\"sq\": 0, \"sq_size\": 0, \"rq\": 0, \"rq_size\": 0, \"held\": 0, \"held_bytes\": 0, "
         "\"counters\": {\"iwRdmaInv\": 0}"
         "}],\n"

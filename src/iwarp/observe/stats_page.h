@@ -104,6 +104,11 @@ enum stats_flags {
     STATS_INHERITED = 1 << 7, /* a forked child's, and its parent uses it */
 };
 
+enum stats_kind {
+    STATS_UC = 1 << 0,   /* else RC */
+    STATS_ROCE = 1 << 1, /* of a RoCE device, else of an iWARP one */
+};
+
 /* X(name, how stat says it): where a QP by number is with its peer. */
 #define STATS_DIALS(X)                                                                             \
     X(NONE, "none")                                                                                \
@@ -137,7 +142,8 @@ struct stats_qp {
         uint32_t dial;       /* enum stats_dial; NONE: not by number */
         uint32_t peer_qpn;   /* by number */
         uint32_t ring;       /* 1: what goes out goes through a ring in shared memory */
-        uint32_t spare[11];
+        uint32_t kind;       /* enum stats_kind */
+        uint32_t spare[10];
     } sq;
     struct {
         uint32_t size, used;       /* receives, likewise; 0 with an SRQ */

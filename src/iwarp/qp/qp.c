@@ -307,6 +307,8 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
     iw_stats_set(&qp->stats->state, (uint8_t)qp->tx.state);
     if (number) /* the program's own: as rdma-core shows it until it is moved or queried */
         qp->pub.state = IBV_QPS_RESET;
+    bool roce = iw_device(qp->pub.context->device)->roce;
+    iw_stats_set(&qp->stats->sq.kind, (qp->uc ? STATS_UC : 0u) | (roce ? STATS_ROCE : 0u));
     iw_stats_set(&qp->stats->sq.size, qp->cap.max_send_wr);
     iw_stats_set(&qp->stats->rq.size, qp->cap.max_recv_wr);
     if (!attr->srq)
