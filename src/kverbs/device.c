@@ -169,7 +169,7 @@ static bool is_known(const struct ibv_device *device)
     return d;
 }
 
-/* librdmacm has no RoCE adapters: their QPs connect by number. */
+/* And those that librdmacm does not know, if any: their QPs connect by number. */
 static void open_all(void)
 {
     if (event_thread_get("kverbs") != 0)

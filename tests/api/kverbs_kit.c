@@ -41,7 +41,7 @@ struct ib_device *kit_roce(void)
 void kit_devices(void)
 {
     unsetenv("IBV_CONFIG_DIR");
-    setenv("ANYWARP_DEVICES", "r0=roce:lo w0=iwarp:lo", 1);
+    setenv("ANYWARP_DEVICES", "w0=iwarp:lo r0=roce:lo", 1);
 }
 
 void kit_wait(struct end *e, enum rdma_cm_event_type type)
