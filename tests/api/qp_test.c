@@ -147,10 +147,12 @@ static void sig_all_completes_everything(void **state)
 
 /* ---- attributes ---- */
 
+#define FLUSH (3 << 8) /* IBV_ACCESS_FLUSH_GLOBAL, _PERSISTENT, which came with rdma-core 45 */
+
 static const struct ibv_qp_attr init_attr = {
     .qp_state = IBV_QPS_INIT,
     .port_num = 1,
-    .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+    .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | FLUSH,
 };
 
 static const struct ibv_qp_attr rtr_attr = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * <infiniband/verbs.h> with what releases of rdma-core from 59 to 65 brought, also where that of an
+ * <infiniband/verbs.h> with what releases of rdma-core from 45 to 65 brought, also where that of an
  * earlier one is installed: the library has those functions whatever it is built with. configure
  * finds what the header declares.
  */
@@ -10,6 +10,10 @@
 #include <infiniband/verbs.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- 45: IBV_ACCESS_FLUSH_GLOBAL and IBV_ACCESS_FLUSH_PERSISTENT, enumerators ---- */
+
+#define IW_ACCESS_FLUSH (3 << 8)
 
 /* ---- types of rdma-core 59: DMA handles, registration with one argument ---- */
 

@@ -6,6 +6,7 @@
 #include "common/usdt.h"
 #include "device/device.h"
 #include "env/conf.h"
+#include "env/later.h"
 #include "env/refuse.h"
 #include "qp/end.h"
 #include "qp/link.h"
@@ -18,9 +19,10 @@
 
 #define MODIFY "ibv_modify_qp"
 
+/* A program of rdma-core 45 or later may let its peer flush, which no peer can ask for here. */
 #define ANY_ACCESS                                                                                 \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
-     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IW_ACCESS_FLUSH)
 #define ANY_ATTR ((IBV_QP_DEST_QPN << 1) - 1 + IBV_QP_RATE_LIMIT)
 
 /* X(bit of the mask, what it sets in struct ibv_qp_attr) */
