@@ -164,6 +164,20 @@ own_addresses()
         awk '!seen[$3]++ { sub("/.*", "", $4); print $4 }'
 }
 
+# dated_certificate NAME AUTHORITY FROM UNTIL: in $dir, of the authority there; times as 20260101000000Z.
+# "openssl x509" has no date for it, and from OpenSSL 3.4 on no days that have gone by.
+dated_certificate()
+{
+    local files=$dir/dated
+    mkdir -p "$files" && : >"$files/index"
+    printf '%s\n' '[ca]' 'default_ca = it' '[it]' "database = $files/index" "new_certs_dir = $files" \
+        'rand_serial = yes' 'default_md = sha256' 'policy = any' '[any]' 'commonName = supplied' >"$files/conf"
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$dir/$1.key" -out "$dir/csr" \
+        -subj "/CN=$1" 2>/dev/null
+    openssl ca -batch -notext -config "$files/conf" -in "$dir/csr" -out "$dir/$1.crt" -cert "$dir/$2.crt" \
+        -keyfile "$dir/$2.key" -startdate "$3" -enddate "$4" 2>/dev/null || failed "no certificate $1"
+}
+
 # finish: the end of a test.
 finish()
 {

@@ -21,19 +21,6 @@ certificate()
         -out "$dir/$name.crt" "$@" 2>/dev/null || failed "no certificate $name"
 }
 
-# later NAME AUTHORITY: a certificate that is valid in a century only.
-later()
-{
-    mkdir -p "$dir/later" && : >"$dir/later/index" || return
-    printf '%s\n' '[ca]' 'default_ca = it' '[it]' "database = $dir/later/index" \
-        "new_certs_dir = $dir/later" 'rand_serial = yes' 'default_md = sha256' 'policy = any' \
-        '[any]' 'commonName = supplied' >"$dir/later/conf"
-    openssl req "${ec[@]}" -keyout "$dir/$1.key" -out "$dir/csr" -subj "/CN=$1" 2>/dev/null
-    openssl ca -batch -notext -config "$dir/later/conf" -in "$dir/csr" -out "$dir/$1.crt" \
-        -cert "$dir/$2.crt" -keyfile "$dir/$2.key" -startdate 21260101000000Z \
-        -enddate 21270101000000Z 2>/dev/null || failed "no certificate $1"
-}
-
 # knobs NAME: the variables for it, with the authority "ca".
 knobs()
 {
@@ -119,8 +106,8 @@ certificate client_only ca -days 2 -extfile "$dir/client_only"
 certificate sign_only ca -days 2 -extfile "$dir/sign_only"
 certificate by_ours ours -days 2
 cat "$dir/ours.crt" >>"$dir/by_ours.crt"
-certificate expired ca -days -1
-later unripe ca
+dated_certificate expired ca 20200101000000Z 20210101000000Z
+dated_certificate unripe ca 21260101000000Z 21270101000000Z
 certificate altered ca -days 2
 # Another signature, of the right form.
 openssl x509 -in "$dir/altered.crt" -outform DER -out "$dir/der"

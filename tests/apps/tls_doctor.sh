@@ -27,10 +27,7 @@ expect()
 "$ANYWARP" keys --address 192.0.2.1 "$dir" elsewhere >/dev/null
 "$ANYWARP" keys --address 127.0.0.1 "$dir" here >/dev/null
 "$ANYWARP" keys "$dir/theirs" stranger >/dev/null
-openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$dir/old.key" -out "$dir/csr" \
-    -subj /CN=old 2>/dev/null
-openssl x509 -req -in "$dir/csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -set_serial 7 -days -1 \
-    -out "$dir/old.crt" 2>/dev/null
+dated_certificate old ca 20200101000000Z 20210101000000Z
 cp "$dir/theirs/stranger."* "$dir"
 
 on=ANYWARP_TLS=require
