@@ -81,7 +81,7 @@ rpings "allow, a client without" 0 "$(knobs ours) ANYWARP_TLS=allow" ANYWARP_TLS
 
 refused "another key of the same name" "$psk" "$on ANYWARP_TLS_PSK=$dir/psk2" \
     'TLS: the peer has another pre-shared key of the same name' \
-    'TLS: the peer (refused|says that our proof is wrong)' # as OpenSSL 3.0 and 3.5 say it
+    'TLS: the peer \(refused\|says that our proof is wrong\)' # as OpenSSL 3.0 and 3.5 say it
 refused "a key of another name" "$psk" "$on ANYWARP_TLS_PSK=$dir/psk3" \
     'TLS: no pre-shared key that both have' 'TLS: the peer refused'
 refused "a key, and certificates there" "$(knobs ours)" "$psk" 'TLS: ' "TLS: the peer's certificate: "
