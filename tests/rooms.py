@@ -24,10 +24,11 @@ PUBLIC = 'ibv_'
 BELOW['compat'] = ['compat']
 BELOW['uverbs'] = ['common', 'compat', 'uverbs']
 BELOW['kverbs'] = ['compat', 'kverbs']
+BELOW['al'] = ['common', 'compat', 'al']
 BELOW['preload'] = ['common', 'uverbs', 'preload']
 RSOCKETS = ('rsocket rbind rlisten raccept rconnect rshutdown rclose rget rset rrecv rsend rpoll '
             'rfcntl').split()
-PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'kverbs': ('ibv_', 'rdma_'),
+PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'al': ('ibv_', 'rdma_'), 'kverbs': ('ibv_', 'rdma_'),
             'preload': ('ibv_', '_ibv_query_gid_ex', 'rdma_', *RSOCKETS)}
 
 # Headers that declare what other files define, and why.
@@ -107,8 +108,10 @@ class Sources:
         for other, file in INSTEAD.items():
             self.objects[file] = self.objects.pop(other) or self.objects[file]
         self.home, self.uses = {}, {}
+        self.own = {room: set() for room in BELOW}  # kverbs and al have names in common
         for file, path in self.objects.items():
             defined, self.uses[file] = symbols(path) if path else (set(), set())
+            self.own[self.room[file]] |= defined
             if self.room[file] != 'preload':  # whose names are those of libc
                 self.home.update(dict.fromkeys(defined, file))
         self.declares = {file: {name for pair in declared(texts[file]) for name in pair
@@ -133,7 +136,8 @@ class Sources:
                 if self.room.get(other) not in BELOW[room]:
                     yield f'{file}: includes {other}, which is not below'
             public = {name for name in self.home if name.startswith(PROGRAMS.get(room, ()))}
-            for name in sorted(self.uses.get(file, set()) & set(self.home) - may[1] - public):
+            own = self.own[room]
+            for name in sorted(self.uses.get(file, set()) & set(self.home) - may[1] - public - own):
                 if self.room[self.home[name]] not in BELOW[room]:
                     yield f'{file}: uses {name} of {self.home[name]}, which is not below'
 

@@ -96,6 +96,17 @@ start client "$programs/rc_ping" "$port" 127.0.0.1
 expect_status 'rc_ping with a server' client 30 0 server
 expect_status 'rc_ping' server 20 0 client
 expect_text 'rc_ping' client '^1000 round trips$'
+port=$(free_port)
+for times in 1 1000; do
+    start_server server "$port" "$programs/al_echo" -p "$port"
+    start client "$programs/al_echo" -p "$port" -n $times 127.0.0.1 hello
+    expect_status 'al_echo with a server' client 30 0 server
+    expect_status 'al_echo' server 20 0 client
+    expect_text 'al_echo' client "^hello, $times times$"
+done
+start client "$programs/al_echo" -p "$port" 127.0.0.1 hello
+expect_status 'al_echo without a server' client 20 1
+expect_error 'al_echo without a server' client "127.0.0.1, port $port: refused, reason 8$"
 start client "$programs/uverbs_commands"
 expect_status 'uverbs_commands' client 20 0
 expect_text 'uverbs_commands' client '^work request 4711 is done, status 5$'
@@ -224,6 +235,9 @@ for name in bulk_write counter endpoint event_loop kv_client kv_server ping read
 done
 wrong_usage rs_echo -x
 wrong_usage uverbs_commands one two
+wrong_usage al_echo -x
+wrong_usage al_echo one
+wrong_usage al_echo one two three
 wrong_usage rc_ping
 wrong_usage rc_ping one two
 wrong_usage rc_ping 1 2 3

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Everything is destroyed while it is in use: callbacks run, other threads call with handles that
+ * go stale, connections are made and ended. Nothing may crash, hang, or be told twice.
+ */
+#include "al_kit.h"
+
+#include <complib/cl_thread.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct al_world w;
+
+static int setup(void **state)
+{
+    (void)state;
+    al_open(&w);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    al_close(&w);
+    return 0;
+}
+
+enum { ROUNDS = 60, QUEUES = 4, THREADS = 3 };
+
+/* What the threads call with: handles that may be good, or gone. */
+static _Atomic(ib_qp_handle_t) qps[QUEUES];
+static _Atomic(ib_cq_handle_t) cqs[QUEUES];
+static atomic_bool stop;
+static atomic_int calls, callbacks, gone;
+
+static void polled(const ib_cq_handle_t h_cq, void *context)
+{
+    ib_wc_t wc = {0}, *unused = &wc, *done;
+    (void)context;
+    callbacks++;
+    while (ib_poll_cq(h_cq, &unused, &done) == IB_SUCCESS)
+        unused = &wc;
+    ib_rearm_cq(h_cq, FALSE); /* it may be gone */
+}
+
+/* All that a thread can do to a queue pair and a completion queue that are pulled from under it. */
+static void *meddle(void *seed)
+{
+    unsigned i = (unsigned)(uintptr_t)seed;
+    while (!stop) {
+        unsigned n = i++ % QUEUES;
+        ib_qp_attr_t attr;
+        ib_recv_wr_t wr = {.wr_id = i};
+        uint32_t count;
+        ib_qp_handle_t qp = qps[n];
+        ib_cq_handle_t cq = cqs[n];
+        ib_post_recv(qp, &wr, NULL);
+        ib_query_qp(qp, &attr);
+        ib_modify_qp(qp, &(ib_qp_mod_t){.req_state = IB_QPS_ERROR});
+        ib_peek_cq(cq, &count);
+        ib_rearm_n_cq(cq, 1);
+        if (i % 7 == 0)
+            ib_destroy_qp(qp, ib_sync_destroy);
+        calls++;
+    }
+    return NULL;
+}
+
+/* One adapter with what can be in it; the way in which it ends changes. */
+static void one_round(int round)
+{
+    ib_ca_handle_t ca;
+    ib_pd_handle_t pd;
+    int before = gone;
+    OK(ib_open_ca(w.al, w.guid, NULL, &gone, &ca));
+    OK(ib_alloc_pd(ca, IB_PDT_NORMAL, &gone, &pd));
+    for (int i = 0; i < QUEUES; i++) {
+        ib_cq_handle_t cq;
+        ib_qp_handle_t qp;
+        ib_cq_create_t how = {.size = 64, .pfn_comp_cb = polled};
+        OK(ib_create_cq(ca, &how, NULL, NULL, &cq));
+        OK(ib_rearm_cq(cq, FALSE));
+        ib_qp_create_t create = {
+            .sq_depth = 4, .rq_depth = 16, .sq_sge = 1, .rq_sge = 1, .h_sq_cq = cq, .h_rq_cq = cq};
+        OK(ib_create_qp(pd, &create, &gone, NULL, &qp));
+        cqs[i] = cq;
+        qps[i] = qp;
+    }
+    sched_yield();
+    if (round % 3 == 1)
+        OK(ib_dealloc_pd(pd, al_count));
+    if (round % 3 == 2)
+        ib_destroy_qp(qps[0], NULL);
+    OK(ib_close_ca(ca, round % 2 ? al_count : ib_sync_destroy));
+    al_await(&gone, before + (round % 3 == 1) + round % 2);
+}
+
+static void handles_go_stale_in_use(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    stop = false;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, meddle, (void *)i), 0);
+    for (int i = 0; i < ROUNDS; i++)
+        one_round(i);
+    stop = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(calls > 0);
+    int after = callbacks;
+    cl_thread_suspend(20);
+    assert_int_equal(after, callbacks); /* nothing is told of what is gone */
+}
+
+/* ---- connections ---- */
+
+static void connections_end_in_the_middle(void **state)
+{
+    (void)state;
+    static struct al_link l;
+    for (int i = 0; i < 24; i++) {
+        ib_path_rec_t path = al_loopback();
+        al_link_listen(&l, &w);
+        ib_cm_req_t req = al_request(&l, &path);
+        OK(ib_cm_req(&req));
+        if (i % 4 > 0)
+            al_await(&l.reqs, 1);
+        if (i % 4 > 1)
+            al_await(&l.reps, 1);
+        if (i % 4 > 2)
+            al_await(&l.rtus, 1);
+        if (i % 2)
+            OK(ib_cm_cancel(l.listen, ib_sync_destroy));
+        OK(ib_destroy_qp(l.a.qp, ib_sync_destroy));
+        OK(ib_destroy_qp(l.b.qp, ib_sync_destroy));
+        if (i % 2 == 0)
+            OK(ib_cm_cancel(l.listen, ib_sync_destroy));
+        OK(ib_destroy_cq(l.a.cq, ib_sync_destroy));
+        OK(ib_destroy_cq(l.b.cq, ib_sync_destroy));
+        OK(ib_dereg_mr(l.a.mr));
+        OK(ib_dereg_mr(l.b.mr));
+    }
+}
+
+static void layers_are_closed_with_all(void **state)
+{
+    (void)state;
+    static struct al_link l;
+    for (int i = 0; i < 12; i++) {
+        struct al_world mine;
+        ib_path_rec_t path = al_loopback();
+        al_open(&mine);
+        al_link_listen(&l, &mine);
+        ib_cm_req_t req = al_request(&l, &path);
+        OK(ib_cm_req(&req));
+        if (i % 2)
+            al_await(&l.rtus, 1);
+        al_close(&mine);
+        IS(ib_destroy_qp(l.a.qp, NULL), INVALID_QP_HANDLE);
+        IS(ib_cm_cancel(l.listen, NULL), INVALID_HANDLE);
+    }
+}
+
+/* In a child all that the parent has is gone, and nothing of it is touched. */
+static void a_child_begins_anew(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct al_world mine;
+        uint32_t size = 0;
+        bool stale = ib_query_ca(w.ca, NULL, &size) == IB_INVALID_CA_HANDLE &&
+                     ib_close_al(w.al) == IB_INVALID_AL_HANDLE;
+        al_open(&mine);
+        al_close(&mine);
+        _exit(stale ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    ib_pd_handle_t pd;
+    OK(ib_alloc_pd(w.ca, IB_PDT_NORMAL, NULL, &pd));
+    OK(ib_dealloc_pd(pd, ib_sync_destroy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handles_go_stale_in_use),
+        cmocka_unit_test(connections_end_in_the_middle),
+        cmocka_unit_test(layers_are_closed_with_all),
+        cmocka_unit_test(a_child_begins_anew),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
