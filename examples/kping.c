@@ -49,7 +49,7 @@ static bool verbose;
 module_param(verbose, bool, 0444);
 MODULE_PARM_DESC(verbose, "print what is sent and received");
 
-enum { RESOLVED, REQUESTED, CONNECTED, GOT, READ, WRITTEN, FAILED };
+enum { IS_RESOLVED, IS_REQUESTED, IS_CONNECTED, HAS_MESSAGE, HAS_READ, HAS_WRITTEN, HAS_FAILED };
 
 /* What a client says of its memory; servers answer with one that says nothing. */
 struct info {
@@ -83,7 +83,7 @@ static void happened(struct kping *k, int what)
 static int wait_for(struct kping *k, int what)
 {
     int ret = wait_event_interruptible(k->wait, test_bit(what, &k->events) ||
-                                                    test_bit(FAILED, &k->events) ||
+                                                    test_bit(HAS_FAILED, &k->events) ||
                                                     kthread_should_stop());
     if (test_and_clear_bit(what, &k->events))
         return 0;
@@ -97,26 +97,26 @@ static int on_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
     switch (event->event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
         if (rdma_resolve_route(id, 2000))
-            happened(k, FAILED);
+            happened(k, HAS_FAILED);
         break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-        happened(k, RESOLVED);
+        happened(k, IS_RESOLVED);
         break;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
         if (k->id)
             return -EBUSY; /* one client is enough: the new id goes */
         k->id = id;
-        happened(k, REQUESTED);
+        happened(k, IS_REQUESTED);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
-        happened(k, CONNECTED);
+        happened(k, IS_CONNECTED);
         break;
     case RDMA_CM_EVENT_DISCONNECTED:
-        happened(k, FAILED);
+        happened(k, HAS_FAILED);
         break;
     default:
         pr_err("kping: CM event %d, status %d\n", event->event, event->status);
-        happened(k, FAILED);
+        happened(k, HAS_FAILED);
     }
     return 0;
 }
@@ -131,13 +131,13 @@ static void on_completion(struct ib_cq *cq, void *context)
             if (wc.status != IB_WC_SUCCESS) {
                 if (wc.status != IB_WC_WR_FLUSH_ERR)
                     pr_err("kping: opcode %d, status %d\n", wc.opcode, wc.status);
-                happened(k, FAILED);
+                happened(k, HAS_FAILED);
             } else if (wc.opcode == IB_WC_RECV) {
-                happened(k, GOT);
+                happened(k, HAS_MESSAGE);
             } else if (wc.opcode == IB_WC_RDMA_READ) {
-                happened(k, READ);
+                happened(k, HAS_READ);
             } else if (wc.opcode == IB_WC_RDMA_WRITE) {
-                happened(k, WRITTEN);
+                happened(k, HAS_WRITTEN);
             }
         }
     } while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
@@ -199,7 +199,7 @@ static int rdma(struct kping *k, enum ib_wr_opcode opcode, u32 lkey, u32 length)
     BAD_WR(ib_send_wr) * bad;
     int ret = ib_post_send(k->id->qp, &wr.wr, &bad);
 
-    return ret ? ret : wait_for(k, opcode == IB_WR_RDMA_READ ? READ : WRITTEN);
+    return ret ? ret : wait_for(k, opcode == IB_WR_RDMA_READ ? HAS_READ : HAS_WRITTEN);
 }
 
 static void make_address(struct sockaddr_in *sin)
@@ -288,7 +288,7 @@ static int advertise(struct kping *k, u64 dma, int access)
     if (!ret)
         ret = send_info(k, dma, k->mr->rkey, size);
     if (!ret)
-        ret = wait_for(k, GOT);
+        ret = wait_for(k, HAS_MESSAGE);
     return ret ? ret : post_recv(k);
 }
 
@@ -325,13 +325,13 @@ static int run_client(struct kping *k)
         return PTR_ERR(k->id);
     ret = rdma_resolve_addr(k->id, NULL, (struct sockaddr *)&sin, 2000);
     if (!ret)
-        ret = wait_for(k, RESOLVED);
+        ret = wait_for(k, IS_RESOLVED);
     if (!ret)
         ret = setup(k);
     if (!ret)
         ret = rdma_connect(k->id, &param);
     if (!ret)
-        ret = wait_for(k, CONNECTED);
+        ret = wait_for(k, IS_CONNECTED);
     if (ret)
         return ret;
     for (i = 0; !ret && (count == 0 || i < count) && !kthread_should_stop(); i++)
@@ -358,7 +358,7 @@ static int pong(struct kping *k)
     if (!ret)
         ret = send_info(k, 0, 0, 0);
     if (!ret)
-        ret = wait_for(k, GOT);
+        ret = wait_for(k, HAS_MESSAGE);
     if (!ret)
         ret = rdma(k, IB_WR_RDMA_WRITE, k->pd->local_dma_lkey, length);
     if (!ret)
@@ -380,16 +380,16 @@ static int run_server(struct kping *k)
     if (!ret)
         ret = rdma_listen(k->listener, 1);
     if (!ret)
-        ret = wait_for(k, REQUESTED);
+        ret = wait_for(k, IS_REQUESTED);
     if (!ret)
         ret = setup(k);
     if (!ret)
         ret = rdma_accept(k->id, &param);
     if (!ret)
-        ret = wait_for(k, CONNECTED);
+        ret = wait_for(k, IS_CONNECTED);
     if (ret)
         return ret;
-    while (!wait_for(k, GOT)) {
+    while (!wait_for(k, HAS_MESSAGE)) {
         ret = pong(k);
         if (ret)
             return ret;

@@ -379,6 +379,89 @@ static void one_srq_for_receives(void **state)
     kit_close(&p);
 }
 
+struct heard {
+    struct completion limit, access;
+    struct ib_srq *srq;
+    struct ib_qp *qp;
+    int destroyed[2];
+};
+
+static void on_srq_event(struct ib_event *event, void *context)
+{
+    struct heard *h = context;
+    assert_true(in_interrupt());
+    assert_int_equal(event->event, IB_EVENT_SRQ_LIMIT_REACHED);
+    assert_ptr_equal(event->element.srq, h->srq);
+    h->destroyed[0] = ib_destroy_srq(h->srq);
+    complete(&h->limit);
+}
+
+static void on_qp_event(struct ib_event *event, void *context)
+{
+    struct heard *h = context;
+    if (event->event != IB_EVENT_QP_LAST_WQE_REACHED && event->event != IB_EVENT_QP_ACCESS_ERR)
+        return;
+    assert_ptr_equal(event->element.qp, h->qp);
+    h->destroyed[1] = ib_destroy_qp(h->qp);
+    complete(&h->access);
+}
+
+static void on_port_event(struct ib_event_handler *h, struct ib_event *event)
+{
+    (void)h, (void)event;
+}
+
+/* A limit is reached, a key is wrong: handlers hear of it, and cannot destroy what they are of. */
+static void events_of_objects(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct heard h = {.destroyed = {1, 1}};
+    init_completion(&h.limit);
+    init_completion(&h.access);
+    kit_open(&p, &(struct kit_options){.stop_at_request = true});
+    struct ib_event_handler ports;
+    INIT_IB_EVENT_HANDLER(&ports, p.device, on_port_event);
+    assert_int_equal(ib_register_event_handler(&ports), 0);
+    struct end *b = &p.b;
+    b->pd = ib_alloc_pd(p.device, 0);
+    struct ib_srq_init_attr attr = {
+        .event_handler = on_srq_event, .srq_context = &h, .attr = {.max_wr = 32, .max_sge = 1}};
+    h.srq = ib_create_srq(b->pd, &attr);
+    struct ib_cq_init_attr cq = {.cqe = 64};
+    b->cq = ib_create_cq(p.device, NULL, NULL, NULL, &cq);
+    struct ib_qp_init_attr init = {.event_handler = on_qp_event,
+                                   .qp_context = &h,
+                                   .send_cq = b->cq,
+                                   .recv_cq = b->cq,
+                                   .srq = h.srq,
+                                   .cap = {.max_send_wr = 4, .max_send_sge = 1},
+                                   .qp_type = IB_QPT_RC};
+    assert_int_equal(rdma_create_qp(b->id, b->pd, &init), 0);
+    h.qp = b->qp = b->id->qp;
+    b->buf = ib_dma_alloc_coherent(p.device, KIT_SIZE, &b->dma, GFP_KERNEL);
+    struct ib_sge sge = kit_sge(b, 0, 64);
+    struct ib_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(ib_post_srq_recv(h.srq, &wr, &bad), 0);
+    struct ib_srq_attr limit = {.srq_limit = 3};
+    assert_int_equal(ib_modify_srq(h.srq, &limit, IB_SRQ_LIMIT), 0);
+    struct rdma_conn_param param = {.responder_resources = 1};
+    assert_int_equal(rdma_accept(b->id, &param), 0);
+    kit_wait(&p.a, RDMA_CM_EVENT_ESTABLISHED);
+    for (u64 i = 0; i < 2; i++)
+        assert_int_equal(kit_send(&p.a, i, 0, 64), 0);
+    assert_true(wait_for_completion_timeout(&h.limit, 30 * HZ));
+    assert_int_equal(h.destroyed[0], -EBUSY);
+    assert_int_equal(kit_rdma(&p.a, IB_WR_RDMA_READ, 3, 0, 64, 4096, 0x4711), 0);
+    assert_true(wait_for_completion_timeout(&h.access, 30 * HZ));
+    assert_int_equal(h.destroyed[1], -EDEADLK);
+    rdma_destroy_qp(b->id);
+    assert_int_equal(ib_destroy_srq(h.srq), 0);
+    assert_int_equal(ib_unregister_event_handler(&ports), 0);
+    kit_close(&p);
+}
+
 /* One of two QPs that find each other by number, without any connection manager. */
 static struct ib_qp *numbered(struct ib_pd *pd, struct ib_cq *cq, enum ib_qp_type type)
 {
@@ -469,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_full_queue),
         cmocka_unit_test(mapping_an_mr),
         cmocka_unit_test(one_srq_for_receives),
+        cmocka_unit_test(events_of_objects),
         cmocka_unit_test(qps_that_connect_by_number),
     };
     kit_devices();

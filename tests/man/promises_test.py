@@ -15,6 +15,7 @@ COMPLETE = {
     "anywarp-examples": ["DESCRIPTION", "EXIT STATUS"],
     "anywarp-interop": ["DESCRIPTION"],
     "anywarp-security": ["DESCRIPTION"],
+    "kverbs": ["DESCRIPTION", "WHAT IS REFUSED", "NOTES"],
 }
 failures = 0
 
