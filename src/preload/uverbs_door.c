@@ -332,17 +332,18 @@ static void forget_range(unsigned first, unsigned last)
         uv_file_forget((int)fd);
 }
 
+/* The number by the name that the headers of Linux have; those of glibc 2.31 do not know the call. */
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     enum { CLOEXEC = 4 };
     if (first <= last && !(flags & CLOEXEC)) {
         /* Nothing is forgotten where the kernel has no such call, or no such flags. */
-        long result = syscall(SYS_close_range, UINT32_MAX, UINT32_MAX, flags);
+        long result = syscall(__NR_close_range, UINT32_MAX, UINT32_MAX, flags);
         if (result != 0)
             return (int)result;
         forget_range(first, last);
     }
-    return (int)syscall(SYS_close_range, first, last, flags);
+    return (int)syscall(__NR_close_range, first, last, flags);
 }
 
 void closefrom(int first);
