@@ -213,14 +213,16 @@ static void param_from_command(struct rdma_conn_param *param, const struct rdma_
 /*
  * Connects or accepts with the queue pair that the number names. It is that of another context than
  * the id's, so the id has it for as long as the call looks there, and no longer: the caller of
- * commands destroys each by itself.
+ * commands destroys each by itself. On a RoCE device the caller moves it, too, and the id has none.
  */
 static int with_qp(struct ucm_id *id, struct rdma_conn_param *param,
                    int (*call)(struct rdma_cm_id *, struct rdma_conn_param *))
 {
     if (!id->cm->verbs)
         return call(id->cm, param);
-    id->cm->qp = uv_number_use(id->cm->verbs->device, param->qp_num);
+    struct ibv_qp *qp = uv_number_use(id->cm->verbs->device, param->qp_num);
+    bool moves = id->cm->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+    id->cm->qp = moves ? qp : NULL;
     int result = call(id->cm, param);
     id->cm->qp = NULL;
     uv_number_done();
@@ -327,6 +329,11 @@ static int init_qp_attr(struct ucm_call *call)
     resp->sq_psn = a.sq_psn;
     resp->dest_qp_num = a.dest_qp_num;
     resp->qp_access_flags = a.qp_access_flags;
+    memcpy(resp->ah_attr.grh.dgid, a.ah_attr.grh.dgid.raw, sizeof resp->ah_attr.grh.dgid);
+    resp->ah_attr.grh.sgid_index = a.ah_attr.grh.sgid_index;
+    resp->ah_attr.grh.hop_limit = a.ah_attr.grh.hop_limit;
+    resp->ah_attr.is_global = a.ah_attr.is_global;
+    resp->ah_attr.port_num = a.ah_attr.port_num;
     resp->pkey_index = a.pkey_index;
     resp->max_rd_atomic = a.max_rd_atomic;
     resp->max_dest_rd_atomic = a.max_dest_rd_atomic;

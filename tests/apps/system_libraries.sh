@@ -126,4 +126,14 @@ read -ra words <<<"ib_send_bw -R -F -n 200 -s 4096 -p PORT"
 pair $system '' ib_send_bw "${words[@]}" -- "${words[@]}" 127.0.0.1
 pair '' $system ib_send_bw "${words[@]}" -- "${words[@]}" 127.0.0.1
 
+# On a RoCE device the distribution's librdmacm moves queue pairs as InfiniBand's CM tells it.
+export ANYWARP_DEVICES=anyroce0=roce:
+for server in $system ''; do
+    for client in $system ''; do
+        pair "$server" "$client" 'rping, RoCE' "${rping[@]}" -s -- "${rping[@]}" -c
+        pair "$server" "$client" 'ib_send_bw, RoCE' "${words[@]}" -- "${words[@]}" 127.0.0.1
+    done
+done
+unset ANYWARP_DEVICES
+
 finish

@@ -99,7 +99,7 @@ void iw_cm_tell_failed(struct iw_cm *cm)
     cm->reserved = NULL;
     if (qp) {
         iw_cm_log_failure(cm, status, qp->pub.qp_num);
-        iw_qp_unreserve(qp, true);
+        iw_qp_unreserve(qp, !cm->hands_off);
     }
     iw_cm_raise(cm, &cm->outcome, &ev);
 }
@@ -192,6 +192,7 @@ static int attempt(struct iw_cm *cm, const struct sockaddr *dst, struct iw_qp *q
     cm->depth[1] = param->responder_resources;
     cm->pd_len = iw_cm_private_data(param, qp, cm->pd);
     cm->ib = param->ib;
+    cm->hands_off = param->ib && !param->qp;
     cm->retry_count = param->terms.retry_count;
     memcpy(&cm->dst, dst, addr_len(dst));
     cm->itself = param->itself;

@@ -227,6 +227,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         .peer_qpn = cm->terms.qpn,
         .retry_cnt = n->initiator ? cm->retry_count : cm->terms.retry_count,
         .rnr_retry = cm->terms.rnr_retry,
+        .moves = !cm->hands_off,
     };
     struct iw_link l = {
         .stream = cm->stream,
@@ -472,7 +473,7 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param, const char *call)
     if (param->qp)
         qp = iw_qp(param->qp);
     else if (param->ctx)
-        qp = iw_qp_find(param->ctx, param->qp_num);
+        qp = iw_qp_find(param->ctx, param->qp_num, param->ib);
     if (!qp)
         iw_refuse(call, NO_QP);
     return qp;

@@ -120,6 +120,7 @@ struct iw_cm {
     bool any_port; /* active side: the port was ours to choose, another will do */
     bool same_host;
     bool ib;               /* the connection has, or is to have, InfiniBand manners */
+    bool hands_off;        /* with ib: the program moves the QP */
     struct iw_terms terms; /* the peer's, with ib; once the Request or Reply is in */
 
     struct mpa_nego *nego;    /* during the handshake */

@@ -444,6 +444,7 @@ static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *
     struct mpa_nego *n = cm->nego;
     uint8_t data[IW_CM_PRIVATE_DATA_MAX], len = iw_cm_private_data(param, qp, data);
     cm->reserved = qp;
+    cm->hands_off = param->ib && !param->qp;
     n->conf.qpn = qp->pub.qp_num;
     iw_cm_shm_offer(cm, qp);
     int r = mpa_nego_accept(n, param->responder_resources, param->initiator_depth, data, len);
@@ -453,7 +454,7 @@ static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *
         r = iw_cm_send_frame(cm);
     if (r) {
         if (cm->reserved)
-            iw_qp_unreserve(qp, true);
+            iw_qp_unreserve(qp, !cm->hands_off);
         iw_cm_step(cm, IW_CM_EV_BROKEN);
         return r;
     }

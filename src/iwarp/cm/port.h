@@ -74,7 +74,8 @@ struct iw_cm_param {
     uint8_t private_data_len;
     uint8_t initiator_depth, responder_resources; /* up to the device's limits */
     uint8_t ack_timeout;                          /* for ibv_query_qp alone; 0: none was set */
-    struct ibv_qp *qp;                            /* the QP to connect; NULL: find qp_num in ctx */
+    struct ibv_qp *qp; /* the QP to connect; NULL: find qp_num of ctx's device,
+                          which its program moves if it is to be ib */
     uint32_t qp_num;
     struct ibv_context *ctx;
     bool itself; /* the QP is its own peer, see iw_cm_connect() */

@@ -60,7 +60,7 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed)
     struct iw_wakes w;
     iw_qp_enter(qp, &w);
     qp->cm = NULL;
-    if (failed && !qp->ib && qp->cm_moves) {
+    if (failed && !qp->ib) {
         iw_qp_explain(qp, IW_ERR_LLP_CLOSED, "no connection came about");
         iw_qp_fail_locked(qp, IW_ERR_LLP_CLOSED, NULL, 0, &w);
     }
@@ -118,7 +118,7 @@ static void begin_ib_locked(struct iw_qp *qp, const struct iw_link *l)
     struct ibv_qp_attr *attr = &qp->attr;
     assert_held(&qp->tx.lock);
     qp->ib = true;
-    if (!qp->cm_moves)
+    if (!l->ib->moves)
         return;
     attr->dest_qp_num = l->ib->peer_qpn;
     attr->retry_cnt = l->ib->retry_cnt;
@@ -156,7 +156,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         iw_visibility_connections(1);
         if (l->ib)
             begin_ib_locked(qp, l);
-        if (!qp->ib || (l->ib && qp->cm_moves))
+        if (!qp->ib || (l->ib && l->ib->moves))
             iw_qp_set_state_locked(qp, IBV_QPS_RTS);
         else if (qp->attr.max_rd_atomic < qp->tx.ord.limit && qp->tx.state == IBV_QPS_RTS)
             qp->tx.ord.limit = qp->attr.max_rd_atomic;

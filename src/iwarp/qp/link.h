@@ -37,6 +37,7 @@ void iw_qp_unreserve(struct iw_qp *qp, bool failed);
 struct iw_link_ib {
     uint32_t peer_qpn;
     uint8_t retry_cnt, rnr_retry; /* of our requests */
+    bool moves;                   /* the QP to RTS; else its program does */
 };
 
 /** What the CM hands over. */

@@ -73,12 +73,14 @@ static void number_give(struct iw_qp *qp)
     lock_put(&numbers.lock);
 }
 
-struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num)
+struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num, bool others)
 {
     lock_get(&numbers.lock);
     struct iw_qp *qp = *find_locked(qp_num);
     lock_put(&numbers.lock);
-    return qp && qp->pub.context == ctx ? qp : NULL;
+    return qp && (qp->pub.context == ctx || (others && qp->pub.context->device == ctx->device))
+               ? qp
+               : NULL;
 }
 
 void iw_qps_visit(void (*f)(struct iw_qp *qp, void *arg), void *arg)
@@ -197,8 +199,7 @@ static void release(struct iw_qp *qp)
 }
 
 /** What the program sees, but for the number. */
-static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a,
-                     uint32_t number)
+static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     struct ibv_qp *q = &qp->pub;
     qp->pd = pd->root;
@@ -211,7 +212,6 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->state = qp->tx.state = iw_device(q->context->device)->roce ? IBV_QPS_RESET : IBV_QPS_INIT;
     q->qp_type = a->qp_type;
     qp->uc = a->qp_type == IBV_QPT_UC;
-    qp->cm_moves = !number || !iw_device(q->context->device)->roce;
 }
 
 static struct ibv_qp_cap true_cap(const struct ibv_qp_init_attr *a)
@@ -292,7 +292,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
         return NULL;
     }
     qp->cap = true_cap(attr);
-    describe(qp, pd, attr, number);
+    describe(qp, pd, attr);
     r = prepare(qp, attr);
     if (!r)
         r = number_take(qp, number);

@@ -384,7 +384,6 @@ struct iw_qp {
     bool uc;                 /* type UC: nothing is acknowledged, nothing fails at the peer */
     bool ib; /* InfiniBand manners: moved to RTR with a GID and a number, or by rdma_cm on a RoCE
                 device */
-    bool cm_moves;                           /* to RTS, when it is connected; constant */
     struct iw_cm *cm;                        /* gets the news; its reference is the CM's business */
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
 
@@ -429,8 +428,9 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
 void iw_qp_stop(struct iw_qp *qp);
 /** Frees a QP that is stopped and has no asynchronous event of its own left anywhere. */
 void iw_qp_free(struct iw_qp *qp);
-/** By number, in this context. Valid while the program does not destroy it. */
-struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num);
+/** By number, in this context, or in others of the device, too. Valid while the program does not
+ * destroy it. */
+struct iw_qp *iw_qp_find(struct ibv_context *ctx, uint32_t qp_num, bool others);
 /** Calls @p f for each QP of the process; it takes no lock before that of the numbers, but tries.
  */
 void iw_qps_visit(void (*f)(struct iw_qp *qp, void *arg), void *arg);

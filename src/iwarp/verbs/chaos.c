@@ -133,7 +133,7 @@ static void dress(struct ibv_cq *cq, struct ibv_wc *wc)
 {
     if (wc->status != IBV_WC_WR_FLUSH_ERR || (wc->opcode & IBV_WC_RECV))
         return;
-    struct iw_qp *qp = iw_qp_find(cq->context, wc->qp_num);
+    struct iw_qp *qp = iw_qp_find(cq->context, wc->qp_num, false);
     struct iw_plight *p = qp ? iw_plight(&qp->pub) : NULL;
     if (!p)
         return;
