@@ -138,6 +138,8 @@ int ib_destroy_cq(struct ib_cq *ib)
     }
     event_thread_forget(&cq->events);
     event_thread_forget(&cq->kick);
+    if (ib->poll_ctx == IB_POLL_WORKQUEUE) /* its handler may have queued it just now */
+        cancel_work_sync(&ib->work);
     int e = ibv_destroy_cq(cq->verb);
     if (e)
         return -e;

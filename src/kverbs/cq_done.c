@@ -71,8 +71,6 @@ void ib_free_cq(struct ib_cq *cq)
 {
     if (WARN_ON(atomic_read(&cq->usecnt) > 0))
         return;
-    if (cq->poll_ctx == IB_POLL_WORKQUEUE)
-        cancel_work_sync(&cq->work);
     WARN_ON(ib_destroy_cq(cq) != 0);
 }
 

@@ -118,14 +118,14 @@ static void end_mapping(struct kv_mapping *m)
 
 static void drop(struct kv_device *d, u64 start, u64 size, enum dma_data_direction dir)
 {
-    struct kv_mapping *gone = NULL;
     pthread_rwlock_wrlock(&d->dma_lock);
     size_t i = place(d, start, size, dir);
     bool found = i != (size_t)-1;
     if (found && --d->mappings[i]->refs == 0) {
-        gone = d->mappings[i];
+        struct kv_mapping *gone = d->mappings[i];
         d->mapped--;
         memmove(&d->mappings[i], &d->mappings[i + 1], (d->mapped - i) * sizeof *d->mappings);
+        end_mapping(gone); /* with the lock: its PDs stay as long */
     }
     pthread_rwlock_unlock(&d->dma_lock);
     if (!found) {
@@ -133,8 +133,6 @@ static void drop(struct kv_device *d, u64 start, u64 size, enum dma_data_directi
                start, size);
         return;
     }
-    if (gone)
-        end_mapping(gone);
     kv_count(KV_MAPPING, -1);
 }
 

@@ -192,7 +192,7 @@ static void watch_signals(void)
 static int use_files(int argc, char **argv)
 {
     int status = 0;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && !signal_pending(current); i++) {
         int ret = is_file(argv[i]) ? use_file(argv[i]) : 0;
         if (ret) {
             fprintf(stderr, "%s: %s\n", argv[i], strerror(-ret));

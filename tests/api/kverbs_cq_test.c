@@ -282,6 +282,47 @@ static void completions_that_are_calls(void **state)
                      -EINVAL);
 }
 
+static struct completion overrun;
+
+static void on_cq_event(struct ib_event *event, void *context)
+{
+    assert_int_equal(event->event, IB_EVENT_CQ_ERR);
+    assert_ptr_equal(event->element.cq->cq_context, context);
+    assert_true(in_interrupt());
+    complete(&overrun);
+}
+
+/* More receives are flushed than the CQ has room for. */
+static void a_cq_that_overruns(void **state)
+{
+    (void)state;
+    struct ib_device *d = kit_device();
+    init_completion(&overrun);
+    struct ib_pd *pd = ib_alloc_pd(d, 0);
+    struct ib_cq_init_attr small = {.cqe = 1};
+    struct ib_cq *cq = ib_create_cq(d, NULL, on_cq_event, pd, &small);
+    assert_false(IS_ERR(pd) || IS_ERR(cq));
+    struct ib_qp_init_attr init = {.send_cq = cq,
+                                   .recv_cq = cq,
+                                   .cap = {.max_recv_wr = (u32)cq->cqe + 10},
+                                   .qp_type = IB_QPT_RC};
+    struct ib_qp *qp = ib_create_qp(pd, &init);
+    assert_false(IS_ERR(qp));
+    struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 1};
+    assert_int_equal(
+        ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
+        0);
+    struct ib_recv_wr wr = {.wr_id = 1}, *bad;
+    for (int i = 0; i < cq->cqe + 10; i++)
+        assert_int_equal(ib_post_recv(qp, &wr, &bad), 0);
+    attr.qp_state = IB_QPS_ERR;
+    assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+    assert_true(wait_for_completion_timeout(&overrun, 30 * HZ));
+    assert_int_equal(ib_destroy_qp(qp), 0);
+    assert_int_equal(ib_destroy_cq(cq), 0);
+    ib_dealloc_pd(pd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_handler_is_in_an_interrupt),
         cmocka_unit_test(sizes_and_moderation),
         cmocka_unit_test(completions_that_are_calls),
+        cmocka_unit_test(a_cq_that_overruns),
     };
     kit_devices();
     return cmocka_run_group_tests(tests, NULL, NULL);

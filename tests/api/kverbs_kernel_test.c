@@ -394,6 +394,42 @@ static void job_init(struct job *j)
     init_completion(&j->go);
 }
 
+struct locks {
+    spinlock_t spin;
+    struct mutex mutex;
+};
+
+static int tries_locks(void *data)
+{
+    struct locks *l = data;
+    int spin = spin_trylock(&l->spin), mutex = mutex_trylock(&l->mutex);
+    if (spin)
+        spin_unlock(&l->spin);
+    if (mutex)
+        mutex_unlock(&l->mutex);
+    return 10 * spin + mutex;
+}
+
+static void locks_that_are_held(void **state)
+{
+    (void)state;
+    struct locks l;
+    spin_lock_init(&l.spin);
+    mutex_init(&l.mutex);
+    mutex_lock(&l.mutex);
+    struct task_struct *t = kthread_run(tries_locks, &l, "tries");
+    assert_int_equal(kthread_stop(t), 10);
+    mutex_unlock(&l.mutex);
+    t = kthread_create(tries_locks, &l, "tries");
+    struct task_struct *u = kthread_run(tries_locks, &l, "tries");
+    assert_int_equal(kthread_stop(u), 11);
+    spin_lock_bh(&l.spin);
+    wake_up_process(t);
+    spin_unlock_bh(&l.spin);
+    assert_int_equal(kthread_stop(t) % 10, 1);
+    mutex_destroy(&l.mutex);
+}
+
 static void work_is_done_in_order(void **state)
 {
     (void)state;
@@ -509,6 +545,11 @@ static void files_in_proc(void **state)
     proc_remove(e);
     proc_remove(NULL);
     remove_proc_entry("a folder", NULL);
+    struct file f = {.f_pos = 7};
+    assert_int_equal(seq_lseek(&f, -1, SEEK_SET), -EINVAL);
+    assert_int_equal(seq_lseek(&f, 1, SEEK_END), -EINVAL);
+    assert_int_equal(seq_lseek(&f, 3, SEEK_SET), 3);
+    assert_int_equal(f.f_pos, 3);
     kit_stderr(said, sizeof said, remove_twice, "a folder");
     assert_non_null(strstr(said, "WARNING"));
 }
@@ -525,6 +566,7 @@ int main(void)
         cmocka_unit_test(time_passes),
         cmocka_unit_test(waiting),
         cmocka_unit_test(threads_are_stopped_where_they_sleep),
+        cmocka_unit_test(locks_that_are_held),
         cmocka_unit_test(work_is_done_in_order),
         cmocka_unit_test(work_is_cancelled),
         cmocka_unit_test(work_for_later),

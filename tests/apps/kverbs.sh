@@ -90,7 +90,7 @@ kill -TERM "${pids[module]}"
 expect_status 'a thread with SIGTERM' module 20 0
 says 'signal: 1'
 says end
-start module "$module" /proc/file=wait
+start module "$module" /proc/file=wait /proc/file=never
 sleep 0.3
 kill -INT "${pids[module]}"
 expect_status 'a writer with SIGINT' module 20 1

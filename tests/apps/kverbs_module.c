@@ -116,8 +116,10 @@ static int __init start(void)
         ib_unregister_client(&client);
         return PTR_ERR_OR_ZERO(ib_alloc_pd(device, 0));
     }
-    if (!strcmp(mode, "sleeps") || !strcmp(mode, "fails"))
-        thread = kthread_run(!strcmp(mode, "fails") ? fails : sleeps, NULL, "module");
+    if (!strcmp(mode, "fails"))
+        kthread_run(fails, NULL, "module");
+    if (!strcmp(mode, "sleeps"))
+        thread = kthread_run(sleeps, NULL, "module");
     if (!strcmp(mode, "bug"))
         BUG_ON(1);
     proc_mkdir("folder", NULL);
@@ -127,6 +129,8 @@ static int __init start(void)
 
 static void __exit end(void)
 {
+    if (thread)
+        kthread_stop(thread);
     remove_proc_entry("file", NULL);
     remove_proc_entry("no_ops", NULL);
     remove_proc_entry("folder", NULL);
