@@ -318,7 +318,10 @@ static void drain(struct side *s)
         ;
 }
 
-/** Traffic over it until both ends have failed, with a lie told again and again. */
+/**
+ * Traffic over it until both ends have failed. The lie stands when a producer looks for room, and
+ * when a consumer looks for bytes: each overwrites the counter of its own.
+ */
 static void until_ended(struct pair *p, volatile uint64_t *at, uint64_t lie)
 {
     time_t end = time(NULL) + LIMIT;
@@ -327,6 +330,7 @@ static void until_ended(struct pair *p, volatile uint64_t *at, uint64_t lie)
         *at = lie;
         side_post(&p->a, &p->b, IBV_WR_RDMA_WRITE, i, 0, 4000, 0, IBV_SEND_SIGNALED);
         side_post(&p->b, &p->a, IBV_WR_RDMA_WRITE, i, 0, 4000, 0, IBV_SEND_SIGNALED);
+        *at = lie;
         drain(&p->a);
         drain(&p->b);
     }

@@ -178,6 +178,10 @@ static void a_lie_of_the_producer_is_found(void **ctx)
     iwc_ring_use(&f->in, 10);
     atomic_store(&f->ctl->head, 9); /* back behind what was used */
     assert_int_equal(iwc_ring_look(&f->in, &p), -EPROTO);
+    atomic_store(&f->ctl->head, SIZE - 1); /* behind what was there before */
+    assert_int_equal(iwc_ring_look(&f->in, &p), -EPROTO);
+    atomic_store(&f->ctl->head, SIZE);
+    assert_int_equal(iwc_ring_look(&f->in, &p), SIZE - 10);
 }
 
 static void a_lie_of_the_consumer_is_found(void **ctx)
@@ -192,6 +196,10 @@ static void a_lie_of_the_consumer_is_found(void **ctx)
         assert_false(iwc_ring_want_room(&f->out)); /* it is not waited for */
         assert_int_equal(iwc_ring_room(&f->out, 0), 0);
     }
+    atomic_store(&f->ctl->tail, 100);
+    assert_int_equal(iwc_ring_room(&f->out, 1), 100);
+    atomic_store(&f->ctl->tail, 99); /* back to where it was before */
+    assert_int_equal(iwc_ring_room(&f->out, 101), -EPROTO);
 }
 
 static void own_counters_are_not_read_back(void **ctx)

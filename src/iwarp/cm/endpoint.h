@@ -77,7 +77,6 @@ struct iw_cm_shm {
     struct iw_offer offer;
     struct iw_source source; /* the bell */
     struct iw_timer timer;   /* it is time to go and meet the responder */
-    struct iw_timer again;   /* somebody has to look at the ring */
 };
 
 struct iw_cm {

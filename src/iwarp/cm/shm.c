@@ -20,7 +20,6 @@ static struct iw_cm *of_bell(struct iw_source *s)
 
 /* ---- the stream ---- */
 
-static void look_again(struct iw_timer *t);
 static void come_now(struct iw_timer *t);
 
 void iw_cm_shm_due(struct iw_cm *cm)
@@ -28,10 +27,11 @@ void iw_cm_shm_due(struct iw_cm *cm)
     iw_timer_set(&cm->shm.timer, 0, come_now);
 }
 
+/** There is room for a bell: that is told of at once, to whoever makes the next pass. */
 static void again(void *arg)
 {
     struct iw_cm *cm = arg;
-    iw_timer_set(&cm->shm.again, 0, look_again);
+    iw_source_want(&cm->shm.source, EPOLLIN | EPOLLOUT);
 }
 
 static const struct iwc_shm_user user = {.gather = iw_gather, .again = again};
@@ -84,24 +84,25 @@ static bool go_on(struct iw_qp *qp, bool *looked)
     return moved;
 }
 
-static void on_again(struct iw_cm *cm, struct iw_qp *qp)
-{
-    bool looked;
-    go_on(qp, &looked);
-    if (looked)
-        settle(cm);
-    else
-        again(cm);
-}
-
-static void look_again(struct iw_timer *t)
-{
-    iw_cm_with_qp(container_of(t, struct iw_cm, shm.again), on_again);
-}
-
 static void rest(struct iw_source *s)
 {
     iwc_stream_shm_arm(&of_bell(s)->shm.stream);
+}
+
+/** Hears the bell, and sees to the next time. The QP is pinned. */
+static void heard(struct iw_cm *cm, struct iw_qp *qp, uint32_t events, bool looked)
+{
+    bool rang = (events & EPOLLIN) && looked;
+    if (!looked && (events & EPOLLOUT))
+        again(cm);
+    if (looked && !iwc_stream_shm_hear(&cm->shm.stream)) {
+        iw_source_want(&cm->shm.source, EPOLLET); /* once more at most: TCP tells of the end */
+        rang = false;
+    }
+    if (rang)
+        iw_rings_switch(qp); /* who rings has mapped them */
+    if (looked)
+        settle(cm);
 }
 
 static bool rung(struct iw_source *s, uint32_t events)
@@ -109,23 +110,19 @@ static bool rung(struct iw_source *s, uint32_t events)
     struct iw_cm *cm = of_bell(s);
     struct iw_qp *qp = atomic_load(&cm->qp);
     bool moved = false, looked = true;
-    if (qp) { /* as in endpoint.c */
-        atomic_fetch_add(&qp->pins, 1);
-        iw_source_move(&cm->source, &qp->tx.deferred.home);
-        iw_source_move(s, &qp->tx.deferred.home);
-        moved = events ? go_on(qp, &looked) : iw_rings_rung(qp, &looked);
+    if (!qp) {
+        iw_source_want(s, EPOLLET);
+        return false;
     }
-    if (events && looked) {
-        bool more = iwc_stream_shm_hear(&cm->shm.stream);
-        if (!more)
-            iw_source_want(s, EPOLLET); /* once more at most: TCP tells of the end */
-        if (qp && more)
-            iw_rings_switch(qp); /* who rings has mapped them */
-        if (qp)
-            settle(cm);
-    }
-    if (qp)
-        atomic_fetch_sub(&qp->pins, 1);
+    atomic_fetch_add(&qp->pins, 1); /* as in endpoint.c */
+    iw_source_move(&cm->source, &qp->tx.deferred.home);
+    iw_source_move(s, &qp->tx.deferred.home);
+    if (events & EPOLLOUT) /* before it is looked: what comes behind that asks again */
+        iw_source_want(s, EPOLLIN);
+    moved = events ? go_on(qp, &looked) : iw_rings_rung(qp, &looked);
+    if (events)
+        heard(cm, qp, events, looked);
+    atomic_fetch_sub(&qp->pins, 1);
     return moved;
 }
 
@@ -221,7 +218,6 @@ void iw_cm_shm_end(struct iw_cm *cm)
     iw_offer_withdraw(&cm->shm.offer);
     iw_timer_cancel(&cm->shm.timer);
     iw_source_del(&cm->shm.source);
-    iw_timer_cancel(&cm->shm.again);
     lock_get(&cm->lock);
     iwc_stream_shm_kill(&cm->shm.stream);
     iw_pages_close(&cm->shm.pages);

@@ -34,12 +34,11 @@ ssize_t iwc_ring_room(struct iwc_ring *r, size_t enough)
 {
     uint64_t used = own(r) - r->other;
     if (r->size - used < enough) {
-        r->other = atomic_load_explicit(&r->ctl->tail, memory_order_acquire);
-        used = own(r) - r->other;
-        if (used > r->size) {
-            r->other = own(r) - r->size; /* full, whatever is asked next */
+        uint64_t tail = atomic_load_explicit(&r->ctl->tail, memory_order_acquire);
+        if (own(r) - tail > used)
             return -EPROTO;
-        }
+        r->other = tail;
+        used = own(r) - tail;
     }
     return (ssize_t)(r->size - used);
 }
@@ -76,12 +75,11 @@ bool iwc_ring_want_room(struct iwc_ring *r)
 
 ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p)
 {
-    r->other = atomic_load_explicit(&r->ctl->head, memory_order_acquire);
-    uint64_t there = r->other - own(r);
-    if (there > r->size) {
-        r->other = own(r);
+    uint64_t head = atomic_load_explicit(&r->ctl->head, memory_order_acquire),
+             there = head - own(r);
+    if (there > r->size || there < r->other - own(r))
         return -EPROTO;
-    }
+    r->other = head;
     *p = at(r);
     return (ssize_t)there;
 }
