@@ -3,6 +3,7 @@
  * Connections that leave TCP for rings in shared memory: what goes through them, and how they end.
  * That they are there is seen in the process's map of memory.
  */
+#include "by_number.h"
 #include "child.h"
 #include "pair.h"
 
@@ -128,6 +129,36 @@ static void writes_leave_it_too(void **state)
     }
     await_mapped(2);
     pair_close(&p, 1);
+}
+
+/** Connected with a GID and a number, where the peer acknowledges what it has; and once more. */
+static int with_numbers(void)
+{
+    struct end x, y;
+    end_make(&x);
+    end_make(&y);
+    for (int i = 0; i < 2; i++) {
+        ends_connect(&x, &y);
+        for (uint64_t k = 0; k < WARM; k++) {
+            end_send_once(&x, &y, k);
+            end_send_once(&y, &x, k);
+        }
+        await_mapped(2);
+        for (uint64_t k = 0; k < ROUNDS; k++)
+            end_send_once(&x, &y, k);
+        end_move(&x, IBV_QPS_RESET);
+        end_move(&y, IBV_QPS_RESET);
+        await_mapped(0);
+    }
+    end_drop(&x);
+    end_drop(&y);
+    return 0;
+}
+
+static void by_number_too(void **state)
+{
+    (void)state;
+    assert_int_equal(ends_run(with_numbers), 0);
 }
 
 /** Larger than a ring, each kind of message, and all bytes are checked. */
@@ -662,6 +693,7 @@ int main(void)
         cmocka_unit_test(a_capture_sees_what_goes_through),
         cmocka_unit_test(leaves_tcp_when_it_is_used),
         cmocka_unit_test(writes_leave_it_too),
+        cmocka_unit_test(by_number_too),
         cmocka_unit_test(each_kind_of_message),
         cmocka_unit_test(a_full_ring_is_waited_for),
         cmocka_unit_test(who_sleeps_is_woken),

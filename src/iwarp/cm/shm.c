@@ -59,7 +59,7 @@ void iw_cm_shm_begin(struct iw_cm *cm)
 
 bool iw_cm_shm_may(const struct iw_cm *cm, const struct iw_qp *qp)
 {
-    return cm->shm.may && qp && !qp->ib && !cm->ib;
+    return cm->shm.may && qp;
 }
 
 /* ---- the bell ---- */
