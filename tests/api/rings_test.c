@@ -30,6 +30,14 @@
 #define LIMIT  30 /* s */
 #define ROUNDS 2000
 
+/* A child of a process with threads starts some, too. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
 /** How often the control lines of a pair of rings are mapped. @param at  [out] the last, or NULL */
 static unsigned mapped(uint8_t **at)
 {
@@ -359,8 +367,8 @@ static void until_ended(struct pair *p, volatile uint64_t *at, uint64_t lie)
     for (uint64_t i = 0; !ended(p); i++) {
         assert_true(time(NULL) < end);
         *at = lie;
-        side_post(&p->a, &p->b, IBV_WR_RDMA_WRITE, i, 0, 4000, 0, IBV_SEND_SIGNALED);
-        side_post(&p->b, &p->a, IBV_WR_RDMA_WRITE, i, 0, 4000, 0, IBV_SEND_SIGNALED);
+        side_post(&p->a, &p->b, IBV_WR_RDMA_WRITE, i, 0, 4000, SIDE_BYTES / 2, IBV_SEND_SIGNALED);
+        side_post(&p->b, &p->a, IBV_WR_RDMA_WRITE, i, 0, 4000, SIDE_BYTES / 2, IBV_SEND_SIGNALED);
         *at = lie;
         drain(&p->a);
         drain(&p->b);

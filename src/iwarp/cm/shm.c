@@ -89,10 +89,14 @@ static void rest(struct iw_source *s)
     iwc_stream_shm_arm(&of_bell(s)->shm.stream);
 }
 
-/** Hears the bell, and sees to the next time. The QP is pinned. */
-static void heard(struct iw_cm *cm, struct iw_qp *qp, uint32_t events, bool looked)
+/** Hears the bell, and sees to the next time. The QP is pinned. @return whether bytes moved */
+static bool answer(struct iw_cm *cm, struct iw_qp *qp, uint32_t events)
 {
-    bool rang = (events & EPOLLIN) && looked;
+    bool looked;
+    iw_cm_get(cm);         /* what comes in may end it, in here */
+    if (events & EPOLLOUT) /* before it is looked: what comes behind that asks again */
+        iw_source_want(&cm->shm.source, EPOLLIN);
+    bool moved = go_on(qp, &looked), rang = (events & EPOLLIN) && looked;
     if (!looked && (events & EPOLLOUT))
         again(cm);
     if (looked && !iwc_stream_shm_hear(&cm->shm.stream)) {
@@ -103,13 +107,15 @@ static void heard(struct iw_cm *cm, struct iw_qp *qp, uint32_t events, bool look
         iw_rings_switch(qp); /* who rings has mapped them */
     if (looked)
         settle(cm);
+    iw_cm_put(cm);
+    return moved;
 }
 
 static bool rung(struct iw_source *s, uint32_t events)
 {
     struct iw_cm *cm = of_bell(s);
     struct iw_qp *qp = atomic_load(&cm->qp);
-    bool moved = false, looked = true;
+    bool looked;
     if (!qp) {
         iw_source_want(s, EPOLLET);
         return false;
@@ -117,11 +123,7 @@ static bool rung(struct iw_source *s, uint32_t events)
     atomic_fetch_add(&qp->pins, 1); /* as in endpoint.c */
     iw_source_move(&cm->source, &qp->tx.deferred.home);
     iw_source_move(s, &qp->tx.deferred.home);
-    if (events & EPOLLOUT) /* before it is looked: what comes behind that asks again */
-        iw_source_want(s, EPOLLIN);
-    moved = events ? go_on(qp, &looked) : iw_rings_rung(qp, &looked);
-    if (events)
-        heard(cm, qp, events, looked);
+    bool moved = events ? answer(cm, qp, events) : iw_rings_rung(qp, &looked);
     atomic_fetch_sub(&qp->pins, 1);
     return moved;
 }
@@ -157,19 +159,21 @@ struct arrival {
     uint32_t ring;
 };
 
+/** The initiator hears of it by the bell, not by TCP. */
 static bool meet(struct iw_cm *cm, const struct arrival *a)
 {
     lock_get(&cm->lock);
     bool done = begin_locked(cm) && !iw_pages_open(&cm->shm.pages, a->memory, a->ring) &&
                 attach(cm, false, a->bell);
+    if (done)
+        iwc_stream_shm_ring(&cm->shm.stream);
     lock_put(&cm->lock);
     return done;
 }
 
-/** The initiator hears of it by the bell, not by TCP. */
-static void say_yes(struct iw_cm *cm, struct iw_qp *qp)
+static void switch_to_it(struct iw_cm *cm, struct iw_qp *qp)
 {
-    iwc_stream_shm_ring(&cm->shm.stream);
+    (void)cm;
     iw_rings_switch(qp);
 }
 
@@ -180,7 +184,7 @@ static void taken(struct iw_offer *o, int bell, int memory, uint32_t ring)
     bool done = meet(cm, &a);
     sys_close(memory);
     if (done)
-        iw_cm_with_qp(cm, say_yes);
+        iw_cm_with_qp(cm, switch_to_it);
     else if (cm->shm.bell < 0)
         sys_close(bell);
     iw_cm_put(cm);

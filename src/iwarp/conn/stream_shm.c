@@ -292,6 +292,8 @@ bool iwc_stream_shm_asked(struct iwc_stream_shm *s)
 bool iwc_stream_shm_hear(struct iwc_stream_shm *s)
 {
     char rings[64];
+    if (atomic_load(&s->dead)) /* by this thread: the bell is another's by now */
+        return false;
     long n = sys_recv(s->bell, rings, sizeof(rings), MSG_DONTWAIT);
     return n > 0 || n == -EAGAIN || n == -EINTR;
 }
