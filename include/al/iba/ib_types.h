@@ -615,6 +615,23 @@ typedef uint32_t ib_send_opt_t;
 #define IB_SEND_OPT_SOLICITED 0x00000008
 #define IB_SEND_OPT_INLINE    0x00000010
 
+union _send_dgrm {
+    struct _send_ud {
+        ib_av_handle_t h_av;
+        ib_net32_t remote_qp;
+        ib_net32_t remote_qkey;
+        void *rsvd;
+        uint16_t pkey_index;
+    } ud;
+};
+
+struct _send_remote_ops {
+    uint64_t vaddr;
+    net32_t rkey;
+    ib_net64_t atomic1; /* what is compared, or added */
+    ib_net64_t atomic2; /* what is put there */
+};
+
 typedef struct _ib_send_wr {
     uint64_t wr_id;
     struct _ib_send_wr *p_next;
@@ -627,21 +644,8 @@ typedef struct _ib_send_wr {
         net32_t invalidate_rkey;
     };
     union {
-        union _send_dgrm {
-            struct _send_ud {
-                ib_av_handle_t h_av;
-                ib_net32_t remote_qp;
-                ib_net32_t remote_qkey;
-                void *rsvd;
-                uint16_t pkey_index;
-            } ud;
-        } dgrm;
-        struct _send_remote_ops {
-            uint64_t vaddr;
-            net32_t rkey;
-            ib_net64_t atomic1; /* what is compared, or added */
-            ib_net64_t atomic2; /* what is put there */
-        } remote_ops;
+        union _send_dgrm dgrm;
+        struct _send_remote_ops remote_ops;
     };
 } ib_send_wr_t;
 
