@@ -332,7 +332,7 @@ static void forget_range(unsigned first, unsigned last)
         uv_file_forget((int)fd);
 }
 
-/* The number by the name that the headers of Linux have; those of glibc 2.31 do not know the call. */
+/* By the name that the headers of Linux have: those of glibc 2.31 do not know the call. */
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     enum { CLOEXEC = 4 };
