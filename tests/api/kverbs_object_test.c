@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices and their ports, objects and what keeps them, what is refused. */
+#include <infiniband/verbs.h> /* first: it has parameters of the name "current", a macro of kernels */
+
 #include "kverbs_kit.h"
 
 #include <errno.h>
-#include <infiniband/verbs.h>
 
 static int added, removed;
 static struct ib_client client;

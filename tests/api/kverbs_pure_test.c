@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The kernel's verbs that need no device: conversions, headers, keys, states. What is absent. */
+#include <infiniband/verbs.h> /* first: it has parameters of the name "current", a macro of kernels */
+
 #include "kverbs_kit.h"
 
 #include <errno.h>
-#include <infiniband/verbs.h>
 #include <stdlib.h>
 
 #include <linux/string.h>
