@@ -123,6 +123,7 @@ static int init_ib_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
             IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
         *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     } else if (to == IBV_QPS_RTR) {
+        iw_cm_will_move(id->cm);
         set_address(id, &attr->ah_attr);
         attr->path_mtu = path_mtu(id);
         attr->dest_qp_num = id->ib.peer.qpn;

@@ -248,6 +248,25 @@ static void rejected(void **state)
     cm_close(&s);
 }
 
+/** An MPA Request or Reply of an iWARP device with private data. */
+static void say(int fd, const char *key, uint8_t flags, const char *data, uint8_t len)
+{
+    uint8_t frame[64] = {0};
+    memcpy(frame, key, 16);
+    frame[16] = flags;
+    frame[17] = 1;
+    frame[19] = len;
+    memcpy(frame + 20, data, len);
+    assert_int_equal(write(fd, frame, 20u + len), 20 + len);
+}
+
+static int dial(const struct cm_sides *s)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&s->addr, sizeof(struct sockaddr_in)), 0);
+    return fd;
+}
+
 /* ---- programs that move their QPs themselves ---- */
 
 struct own {
@@ -317,6 +336,32 @@ static void send_by(struct own *from, struct own *to)
     assert_int_equal(ibv_dereg_mr(r), 0);
 }
 
+/** Without an id. */
+static void by_number(struct own *o, uint32_t peer)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    assert_int_equal(
+        ibv_modify_qp(o->qp, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                .path_mtu = IBV_MTU_1024,
+                                .dest_qp_num = peer,
+                                .ah_attr = {.is_global = 1, .port_num = 1}};
+    assert_int_equal(ibv_query_gid(o->qp->context, 1, 0, &attr.ah_attr.grh.dgid), 0);
+    assert_int_equal(ibv_modify_qp(o->qp, &attr,
+                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                       IBV_QP_MIN_RNR_TIMER),
+                     0);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+    assert_int_equal(ibv_modify_qp(o->qp, &attr,
+                                   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+                     0);
+}
+
 static struct rdma_cm_id *without_qp(struct cm_sides *s)
 {
     struct rdma_cm_id *id = cm_prepare(s->a, &s->addr);
@@ -377,6 +422,30 @@ static void moved_by_the_program(void **state)
     own_drop(&ob);
     assert_int_equal(rdma_destroy_id(a), 0);
     assert_int_equal(rdma_destroy_id(b), 0);
+    cm_close(&s);
+}
+
+/** Who asks for a connection in a number's name keeps nobody from dialling that number. */
+static void asked_in_anothers_name(void **state)
+{
+    struct cm_sides s;
+    char terms[12] = "AWIB\1\7\7";
+    (void)state;
+    cm_open(&s, NULL);
+    struct own oa = own_make(s.listener->verbs), ob = own_make(s.listener->verbs);
+    terms[9] = (char)(oa.qp->qp_num >> 16);
+    terms[10] = (char)(oa.qp->qp_num >> 8);
+    terms[11] = (char)oa.qp->qp_num;
+    int fd = dial(&s);
+    say(fd, "MPA ID Req Frame", 0, terms, sizeof terms);
+    struct rdma_cm_id *b = cm_request(s.b);
+    by_number(&ob, oa.qp->qp_num);
+    by_number(&oa, ob.qp->qp_num);
+    send_by(&oa, &ob);
+    assert_int_equal(rdma_destroy_id(b), 0);
+    close(fd);
+    own_drop(&oa);
+    own_drop(&ob);
     cm_close(&s);
 }
 
@@ -449,25 +518,6 @@ static void reset_and_again(void **state)
 }
 
 /* ---- ends of the other kind, and strangers ---- */
-
-/** An MPA Request or Reply of an iWARP device with private data. */
-static void say(int fd, const char *key, uint8_t flags, const char *data, uint8_t len)
-{
-    uint8_t frame[64] = {0};
-    memcpy(frame, key, 16);
-    frame[16] = flags;
-    frame[17] = 1;
-    frame[19] = len;
-    memcpy(frame + 20, data, len);
-    assert_int_equal(write(fd, frame, 20u + len), 20 + len);
-}
-
-static int dial(const struct cm_sides *s)
-{
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&s->addr, sizeof(struct sockaddr_in)), 0);
-    return fd;
-}
 
 /** @return flags of the Reply */
 static uint8_t reply(int fd)
@@ -601,6 +651,7 @@ int main(void)
         cmocka_unit_test(rejected),
         cmocka_unit_test(moved_by_the_program),
         cmocka_unit_test(moved_and_refused),
+        cmocka_unit_test(asked_in_anothers_name),
         cmocka_unit_test(reset_and_again),
         cmocka_unit_test(an_iwarp_request),
         cmocka_unit_test(an_iwarp_reply),

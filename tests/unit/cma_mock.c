@@ -137,6 +137,11 @@ int iw_cm_set_tos(struct iw_cm *cm, uint8_t tos)
     return 0;
 }
 
+void iw_cm_will_move(struct iw_cm *cm)
+{
+    (void)cm;
+}
+
 int iw_cm_listen(struct iw_cm *cm, int backlog)
 {
     cm->backlog = backlog;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All endpoints of the process at once: which of them is asked, what fork() leaves a child of them,
- * and exit(). */
+/* All endpoints of the process at once: which of them will be accepted, what fork() leaves a child
+ * of them, and exit(). */
 #include "cm/endpoint.h"
 
 #include "common/sys.h"
@@ -50,7 +50,7 @@ static struct iw_cm *take(struct iw_cm **list)
     return cm;
 }
 
-/* ---- who asks ---- */
+/* ---- whose QPs are moved for a request ---- */
 
 /** The 16 bytes that say where it is, IPv4 as IPv4-mapped IPv6. */
 static struct in6_addr place_of(const struct sockaddr *addr)
@@ -66,7 +66,7 @@ static struct in6_addr place_of(const struct sockaddr *addr)
 static bool asks(struct iw_cm *cm, const struct in6_addr *peer, uint32_t qpn)
 {
     lock_get(&cm->lock);
-    bool may = cm->state == IW_CM_S_DECISION && cm->ib && cm->terms.qpn == qpn;
+    bool may = cm->state == IW_CM_S_DECISION && cm->will_move && cm->terms.qpn == qpn;
     lock_put(&cm->lock);
     struct sockaddr_storage addr;
     if (!may)
@@ -76,7 +76,14 @@ static bool asks(struct iw_cm *cm, const struct in6_addr *peer, uint32_t qpn)
     return memcmp(&place, peer, sizeof(place)) == 0;
 }
 
-bool iw_cm_is_asked(const struct sockaddr *peer, uint32_t qpn)
+void iw_cm_will_move(struct iw_cm *cm)
+{
+    lock_get(&cm->lock);
+    cm->will_move = cm->ib;
+    lock_put(&cm->lock);
+}
+
+bool iw_cm_will_accept(const struct sockaddr *peer, uint32_t qpn)
 {
     struct in6_addr place = place_of(peer);
     struct iw_cm *all = choose_all(), *cm;

@@ -119,6 +119,7 @@ struct iw_cm {
     bool any_port; /* active side: the port was ours to choose, another will do */
     bool same_host;
     bool ib;               /* the connection has, or is to have, InfiniBand manners */
+    bool will_move;        /* with ib: the program has asked how to move the QP */
     bool hands_off;        /* with ib: the program moves the QP */
     struct iw_terms terms; /* the peer's, with ib; once the Request or Reply is in */
 

@@ -178,10 +178,16 @@ IW_CM_EXPORT void iw_cm_destroy(struct iw_cm *cm);
 void iw_cm_set_silence(struct iw_cm *cm, unsigned ms);
 
 /**
- * Whether a CONNECT_REQUEST with InfiniBand manners waits for an answer here that a QP of this
- * number, at this address of whatever port, has sent.
+ * The program is about to move a QP to RTR for this CONNECT_REQUEST, which has InfiniBand manners.
  */
-bool iw_cm_is_asked(const struct sockaddr *peer, uint32_t qpn);
+IW_CM_EXPORT void iw_cm_will_move(struct iw_cm *cm);
+
+/**
+ * Whether a program here is about to move a QP for an unanswered CONNECT_REQUEST of a QP of this
+ * number, at this address of whatever port. What anybody can send is not enough: the QP is not
+ * dialled then.
+ */
+bool iw_cm_will_accept(const struct sockaddr *peer, uint32_t qpn);
 
 /** Local and peer address as TCP has them now; either may be NULL; zeroed if there is none. */
 IW_CM_EXPORT void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,

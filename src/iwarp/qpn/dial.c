@@ -396,7 +396,7 @@ static bool is_the_cms(struct iw_dial *d, const struct ibv_qp_attr *attr)
     bool has = d->qp->cm;
     lock_put(&d->qp->tx.lock);
     if (!has && dev->roce && !iw_path_find(dev, &attr->ah_attr, &path))
-        has = iw_cm_is_asked((struct sockaddr *)&path.peer, attr->dest_qp_num);
+        has = iw_cm_will_accept((struct sockaddr *)&path.peer, attr->dest_qp_num);
     lock_get(&d->lock);
     d->is_the_cms = has;
     lock_put(&d->lock);
