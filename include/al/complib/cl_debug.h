@@ -24,9 +24,16 @@ __attribute__((format(printf, 1, 2))) CL_INLINE void cl_dbg_out(const char *form
     va_end(arguments);
 }
 
+#ifdef _DEBUG_
+#define CL_DEBUGGING 1
+#else
+#define CL_DEBUGGING 0
+#endif
+
 #define CL_PRINT(level, wanted, message)                                                           \
     do {                                                                                           \
-        if (((level) & (wanted)&CL_DBG_ERROR) || ((level) & (wanted)) == (level))                  \
+        if (CL_DEBUGGING &&                                                                        \
+            (((level) & (wanted)&CL_DBG_ERROR) || ((level) & (wanted)) == (level)))                \
             cl_dbg_out message;                                                                    \
     } while (0)
 #define CL_ENTER(level, wanted) CL_PRINT(level, wanted, ("%s() [\n", __func__))
