@@ -3,7 +3,7 @@
  * A random walk over TCP on loopback. Who makes progress varies: polls, a program that waits on its
  * completion channel, the engine while the program does nothing; or threads that poll the four CQs
  * beside the one that walks, and so have shards of their own. Between its rounds some connections
- * are ended, in the midst of their work, too, and others made instead.
+ * are ended, in the midst of their work, too, and others made instead. On a RoCE device, too.
  */
 #include "cm_kit.h"
 #include "walk/walk.h"
@@ -15,7 +15,10 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -162,7 +165,8 @@ static void add_qp(struct walk *w, struct links *l, unsigned link, int s)
 static void connect_link(struct walk *w, struct links *l, unsigned link)
 {
     uint8_t ord = (uint8_t)(1 + walk_random(w, DEPTH));
-    struct rdma_conn_param param = {.initiator_depth = ord, .responder_resources = DEPTH};
+    struct rdma_conn_param param = {
+        .initiator_depth = ord, .responder_resources = DEPTH, .rnr_retry_count = 7};
     add_qp(w, l, link, 0);
     assert_int_equal(rdma_connect(l->id[link][0], &param), 0);
     l->id[link][1] = cm_request(l->cm.b);
@@ -177,6 +181,8 @@ static void disconnect_link(struct walk *w, struct links *l, unsigned link)
     assert_int_equal(rdma_disconnect(l->id[link][walk_random(w, 2)]), 0);
     assert_int_equal(cm_expect(l->cm.a, RDMA_CM_EVENT_DISCONNECTED), 0);
     assert_int_equal(cm_expect(l->cm.b, RDMA_CM_EVENT_DISCONNECTED), 0);
+    for (int s = 0; s < 2; s++)
+        assert_int_equal(rdma_disconnect(l->id[link][s]), 0);
 }
 
 static void drop_end(struct links *l, unsigned link, int s)
@@ -197,6 +203,7 @@ static void leave_link(struct walk *w, struct links *l, unsigned link)
     walk_purge(&w->side[link][first]);
     drop_end(l, link, first);
     assert_int_equal(cm_expect(first ? l->cm.a : l->cm.b, RDMA_CM_EVENT_DISCONNECTED), 0);
+    assert_int_equal(rdma_disconnect(l->id[link][!first]), 0);
     walk_drain(&w->side[link][!first]);
     drop_end(l, link, !first);
 }
@@ -233,6 +240,7 @@ static void walk(bool settled, int threads)
     w->ext = true;
     cm_open(&l.cm, NULL);
     l.id[0][0] = resolve(&l);
+    w->acknowledged = l.id[0][0]->verbs->device->transport_type == IBV_TRANSPORT_IB;
     walk_open(w, l.id[0][0]->verbs, l.id[0][0]->verbs);
     for (unsigned i = 0; i < w->links; i++) {
         if (i > 0)
@@ -289,5 +297,12 @@ int main(void)
         cmocka_unit_test(cut_short),
         cmocka_unit_test(with_threads_that_poll),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int status;
+    pid_t roce = fork();
+    if (roce == 0)
+        setenv("ANYWARP_DEVICES", "r0=roce:lo", 1);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (roce == 0)
+        exit(failed);
+    return waitpid(roce, &status, 0) != roce || status || failed;
 }
