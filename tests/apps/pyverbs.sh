@@ -25,10 +25,15 @@ import pyverbs.cm_enums as ce
 from tests.base import RDMATestCase
 from tests.base_rdmacm import AsyncCMResources
 from tests.rdmacm_utils import CMConnection
+from tests.test_device import DeviceTest
 from tests.test_rdmacm import CMTestCase
+import tests.utils
 RDMATestCase._get_ip_mac = lambda self, dev, port, gid: \
     self.args.append([dev, port, gid, "127.0.0.1", "00:00:00:00:00:00"])
 CMTestCase.test_rdmacm_async_udp_traffic = unittest.skip("no UD")(CMTestCase.test_rdmacm_async_udp_traffic)
+# Since a release between 44 and 56 this one compares with what sysfs says.
+if hasattr(tests.utils, "get_pkey_from_kernel"):
+    DeviceTest.test_get_pkey_index = unittest.skip("not in sysfs")(DeviceTest.test_get_pkey_index)
 if "roce" not in os.environ.get("ANYWARP_DEVICES", ""):
     # Who connects a QP that is not the id's hears CONNECT_RESPONSE with InfiniBand, and sees to its states;
     # over iWARP it is ESTABLISHED, with siw, too, and the QP in RTS.
