@@ -87,17 +87,39 @@ static void destroy_cqs(struct cqs cqs)
 #define HOP_LIMIT   64
 #define ACK_TIMEOUT 19 /* 4.096 us * 2^this */
 
+static union ibv_gid gid_of(const struct sockaddr *addr)
+{
+    union ibv_gid gid = {{0}};
+    if (addr->sa_family == AF_INET6) {
+        memcpy(gid.raw, &((const struct sockaddr_in6 *)addr)->sin6_addr, sizeof gid.raw);
+        return gid;
+    }
+    gid.raw[10] = gid.raw[11] = 0xff;
+    memcpy(gid.raw + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
+    return gid;
+}
+
+/** The index of the GID that is @p own, or 0: a loopback address may be none. */
+static uint8_t gid_index(const struct cma_id *id, const union ibv_gid *own)
+{
+    struct ibv_port_attr port = {0};
+    union ibv_gid gid;
+    ibv_query_port(id->pub.verbs, id->pub.port_num, &port);
+    for (int i = 0; i < port.gid_tbl_len && i <= UINT8_MAX; i++)
+        if (ibv_query_gid(id->pub.verbs, id->pub.port_num, i, &gid) == 0 &&
+            memcmp(&gid, own, sizeof gid) == 0)
+            return (uint8_t)i;
+    return 0;
+}
+
 static void set_address(const struct cma_id *id, struct ibv_ah_attr *ah)
 {
-    const struct sockaddr *peer = &id->pub.route.addr.dst_addr;
-    *ah = (struct ibv_ah_attr){
-        .is_global = 1, .port_num = id->pub.port_num, .grh.hop_limit = HOP_LIMIT};
-    if (peer->sa_family == AF_INET6) {
-        memcpy(&ah->grh.dgid, &((const struct sockaddr_in6 *)peer)->sin6_addr, 16);
-        return;
-    }
-    ah->grh.dgid.raw[10] = ah->grh.dgid.raw[11] = 0xff;
-    memcpy(ah->grh.dgid.raw + 12, &((const struct sockaddr_in *)peer)->sin_addr, 4);
+    union ibv_gid own = gid_of(&id->pub.route.addr.src_addr);
+    *ah = (struct ibv_ah_attr){.is_global = 1,
+                               .port_num = id->pub.port_num,
+                               .grh.dgid = gid_of(&id->pub.route.addr.dst_addr),
+                               .grh.sgid_index = gid_index(id, &own),
+                               .grh.hop_limit = HOP_LIMIT};
 }
 
 static enum ibv_mtu path_mtu(const struct cma_id *id)

@@ -66,20 +66,25 @@ run both_info 0 ibv_devinfo -v -d anyroce0
 expect 1 '\ttransport:\t+InfiniBand \(0\)$' both_info
 expect 1 '\tGID\[ +0\]:.*, RoCE v2$' both_info
 
-# pair SERVER-OPTION CLIENT-OPTION
+# pair ADDRESS [OPTION]: a server and a client with this option of "anywarp run".
 pair()
 {
-    local port
+    local port what="rping, two devices, $1, ${2:-our libraries}"
     port=$(free_port)
-    start_server server "$port" ${1:+"$1"} rping -s -a 127.0.0.1 -p "$port" -C 5
-    start client ${2:+"$2"} rping -c -a 127.0.0.1 -p "$port" -C 5
-    expect_status "rping, two devices, ${1:-ours} ${2:-ours}" client 60 0 server
-    expect_status "rping, two devices, ${1:-ours} ${2:-ours}" server 30 0 client
+    start_server server "$port" ${2:+"$2"} rping -s -a "$1" -p "$port" -C 5
+    start client ${2:+"$2"} rping -c -a "$1" -p "$port" -C 5
+    expect_status "$what" client 60 0 server
+    expect_status "$what" server 30 0 client
 }
 if command -v rping >/dev/null; then
-    pair '' ''
-    ! compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null ||
-        pair --system-libraries --system-libraries
+    addresses=(127.0.0.1)
+    # Of this one the first device has no GID.
+    ! grep -qs '^0*1 ' /proc/net/if_inet6 || addresses+=(::1)
+    for address in "${addresses[@]}"; do
+        pair "$address"
+        ! compgen -G '/usr/lib/*/libibverbs/libipathverbs-rdmav*.so' >/dev/null ||
+            pair "$address" --system-libraries
+    done
 fi
 address=$(own_addresses | head -n 1)
 if [ -n "$address" ] && command -v fi_pingpong >/dev/null; then

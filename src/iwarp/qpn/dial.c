@@ -395,7 +395,8 @@ static bool is_the_cms(struct iw_dial *d, const struct ibv_qp_attr *attr)
     lock_get(&d->qp->tx.lock);
     bool has = d->qp->cm;
     lock_put(&d->qp->tx.lock);
-    if (!has && dev->roce && !iw_path_find(dev, &attr->ah_attr, &path))
+    /* Of whatever kind the own GID is: an id's address may be none of the device's. */
+    if (!has && dev->roce && iw_path_find(dev, &attr->ah_attr, &path) != EINVAL)
         has = iw_cm_will_accept((struct sockaddr *)&path.peer, attr->dest_qp_num);
     lock_get(&d->lock);
     d->is_the_cms = has;
