@@ -7,16 +7,19 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define RING 65536u
+#define RING   65536u
+#define NOBODY 65534
 
 static struct taken {
     struct iw_offer offer;
@@ -128,6 +131,61 @@ static void without_the_token(void **state)
     close(fd);
 }
 
+static void of_another_user(void **state)
+{
+    uint8_t say[MPA_OFFER];
+    int status;
+    (void)state;
+    if (geteuid())
+        skip();
+    make(&one, say);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(setuid(NOBODY) || iw_offer_visit(say) != -EPERM);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(atomic_load(&one.taken), 0);
+    iw_offer_withdraw(&one.offer);
+}
+
+/** Those of another user take no place from others. */
+static void guests_of_another_user(void **state)
+{
+    uint8_t say[MPA_OFFER];
+    int bells[64], status;
+    (void)state;
+    if (geteuid())
+        skip();
+    make(&one, say);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        char *p = a.sun_path + 1;
+        p += sprintf(p, "anywarp-");
+        for (int i = 0; i < IW_MEETING_NAME; i++)
+            p += sprintf(p, "%02x", say[i]);
+        socklen_t len = (socklen_t)(p - (char *)&a);
+        char c;
+        bool all = setuid(NOBODY) == 0;
+        for (int i = 0; i < 64; i++) {
+            bells[i] = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+            all &= connect(bells[i], (struct sockaddr *)&a, len) == 0;
+        }
+        for (int i = 0; i < 64; i++) /* and hung up on */
+            all &= recv(bells[i], &c, 1, 0) == 0;
+        _exit(!all);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    int fd = some_memory(), bell = iw_offer_visit(say);
+    assert_int_equal(iw_offer_greet(bell, say, fd, RING), 0);
+    assert_true(await(&one));
+    close(bell);
+    close(one.bell);
+    close(one.memory);
+    close(fd);
+}
+
 static void guests_that_say_something_else(void **state)
 {
     static const char texts[][40] = {"", "x", "GET / HTTP/1.0"};
@@ -185,8 +243,12 @@ static void an_offer_that_was_withdrawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_offer_is_taken_once),         cmocka_unit_test(without_the_token),
-        cmocka_unit_test(guests_that_say_something_else), cmocka_unit_test(guests_that_say_nothing),
+        cmocka_unit_test(an_offer_is_taken_once),
+        cmocka_unit_test(without_the_token),
+        cmocka_unit_test(of_another_user),
+        cmocka_unit_test(guests_of_another_user),
+        cmocka_unit_test(guests_that_say_something_else),
+        cmocka_unit_test(guests_that_say_nothing),
         cmocka_unit_test(an_offer_that_was_withdrawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #define GUESTS      16  /* at a time; who comes when they are there goes on over TCP */
 #define GUEST_MS    100 /* for one to say what it wants */
@@ -72,6 +73,14 @@ static int packet_socket(void)
 {
     long fd = sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     return fd < 0 ? (int)fd : iw_fd_high((int)fd);
+}
+
+/** Whether the other end is of the user that this process runs as. */
+static bool same_user(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    return sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
 }
 
 /* ---- guests ---- */
@@ -235,7 +244,10 @@ static bool door_ready(struct iw_source *s, uint32_t events)
         long fd = sys_accept4(meeting.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             break;
-        welcome(iw_fd_high((int)fd));
+        if (same_user((int)fd))
+            welcome(iw_fd_high((int)fd));
+        else
+            sys_close((int)fd);
     }
     return false;
 }
@@ -320,6 +332,8 @@ int iw_offer_visit(const uint8_t said[MPA_OFFER])
     if (fd < 0)
         return fd;
     int r = (int)sys_connect(fd, (struct sockaddr *)&a, len);
+    if (!r && !same_user(fd))
+        r = -EPERM;
     if (!r)
         return fd;
     sys_close(fd);

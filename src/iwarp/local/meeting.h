@@ -3,7 +3,8 @@
  * Where two ends of a connection on one host meet outside of it, to pass on descriptors: one offers
  * a name and a token over the connection, the other comes to the name, an abstract unix socket,
  * with the token and the memory. Abstract names belong to a network namespace. Who finds or takes
- * the name without the token, which only the connection carried, gains nothing.
+ * the name without the token, which only the connection carried, gains nothing. Only processes of
+ * one user meet: what the memory costs, and who may look at it, is then the same for both.
  *
  * Nobody waits: what does not come about leaves both where they are.
  */
@@ -40,7 +41,8 @@ int iw_offer_make(struct iw_offer *o, uint8_t say[MPA_OFFER]);
 /** Takes the offer back; harmless if that is done. One that is being taken may go on. */
 void iw_offer_withdraw(struct iw_offer *o);
 
-/** Goes where another's offer says. @return the bell, or a negative errno */
+/** Goes where another's offer says. @return the bell, or a negative errno: -EPERM: another user's
+ */
 int iw_offer_visit(const uint8_t said[MPA_OFFER]);
 
 /** Takes the offer, with @p memory. @return 0 or a negative errno */
