@@ -21,7 +21,10 @@ from importlib.machinery import SourceFileLoader
 from args_parser import parser
 tests = SourceFileLoader("tests", sys.path[0] + "/__init__.py").load_module()
 parser.parse_args()
-import pyverbs.cm_enums as ce
+try:
+    import pyverbs.cm_enums as ce
+except ImportError: # as in rdma-core 65
+    import pyverbs.librdmacm_enums as ce
 from tests.base import RDMATestCase
 from tests.base_rdmacm import AsyncCMResources
 from tests.rdmacm_utils import CMConnection
