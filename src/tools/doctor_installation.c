@@ -90,7 +90,8 @@ static void check_device(const struct pair *p, struct ibv_device *device)
         doctor_say(DOCTOR_WARN, "ip link shows the interfaces; ANYWARP_DEVICES names them",
                    "the device %s is down: its interface is not up, or there is none", name);
     else
-        doctor_say(DOCTOR_GOOD, NULL, "programs see the device %s", name);
+        doctor_say(DOCTOR_GOOD, NULL, "programs see the %s device %s",
+                   device->transport_type == IBV_TRANSPORT_IWARP ? "iWARP" : "RoCE", name);
     if (ctx)
         p->close_device(ctx);
 }

@@ -50,6 +50,16 @@ const char *stats_state(const struct stats_qp *q)
     return q->state < sizeof(names) / sizeof(names[0]) ? names[q->state] : "?";
 }
 
+const char *stats_type(const struct stats_qp *q)
+{
+    return q->sq.kind & STATS_UC ? "UC" : "RC";
+}
+
+const char *stats_device(const struct stats_qp *q)
+{
+    return q->sq.kind & STATS_ROCE ? "RoCE" : "iWARP";
+}
+
 static const char *stats_dial(const struct stats_qp *q)
 {
     static const char *const names[] = {
@@ -138,17 +148,6 @@ static void print_words(FILE *f, const char *s)
 {
     for (; *s; s++)
         fputc((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s, f);
-}
-
-static const char *stats_type(const struct stats_qp *q)
-{
-    return q->sq.kind & STATS_UC ? "UC" : "RC";
-}
-
-/** What the device is that it is of. */
-static const char *stats_device(const struct stats_qp *q)
-{
-    return q->sq.kind & STATS_ROCE ? "RoCE" : "iWARP";
 }
 
 /** Which directions go through rings in shared memory, one at least. */

@@ -20,6 +20,10 @@ void stats_print_json(FILE *f, const struct stats *s);
 
 /** "INIT" and the like; "?" for what is none. */
 const char *stats_state(const struct stats_qp *q);
+/** "RC", "UC". */
+const char *stats_type(const struct stats_qp *q);
+/** The kind of its device: "iWARP", "RoCE". */
+const char *stats_device(const struct stats_qp *q);
 /** Address and port: "10.0.0.1:7174", "[::1]:7174", "-" if it is not connected. */
 void stats_endpoint(const struct stats_qp *q, bool peer, char text[STATS_ENDPOINT_MAX]);
 

@@ -108,10 +108,12 @@ static void print_row(const struct row *r, unsigned columns)
     for (size_t i = 0; c[i] && i < sizeof(command) - 1; i++)
         command[i] = isprint((unsigned char)c[i]) ? c[i] : '?';
     stats_endpoint(r->q, true, peer);
-    snprintf(line, sizeof(line), "%7" PRIu32 " %-15s 0x%06" PRIx32 " %-5s %-24s %7s %7s %7s %7s",
-             r->s->owner.pid, command, r->q->qp_num, stats_state(r->q), peer,
-             short_number(r->rates.in_messages, n[0]), short_number(r->rates.in_bytes, n[1]),
-             short_number(r->rates.out_messages, n[2]), short_number(r->rates.out_bytes, n[3]));
+    snprintf(line, sizeof(line),
+             "%7" PRIu32 " %-15s 0x%06" PRIx32 " %-4s %-6s %-5s %-24s %7s %7s %7s %7s",
+             r->s->owner.pid, command, r->q->qp_num, stats_type(r->q), stats_device(r->q),
+             stats_state(r->q), peer, short_number(r->rates.in_messages, n[0]),
+             short_number(r->rates.in_bytes, n[1]), short_number(r->rates.out_messages, n[2]),
+             short_number(r->rates.out_bytes, n[3]));
     screen_line(line, columns);
 }
 
@@ -167,9 +169,10 @@ static void print_table(const struct stats_set *now, const struct stats_set *bef
     qsort(rows, n, sizeof(*rows), by_weight);
     print_summary(now, before, seconds, columns);
     screen_line("", columns);
-    screen_line("    PID COMMAND         QP       STATE PEER                       in/s    in B/s "
-                " out/s   out B/s",
-                columns);
+    screen_line(
+        "    PID COMMAND         QP       TYPE DEVICE STATE PEER                       in/s "
+        "   in B/s  out/s   out B/s",
+        columns);
     for (size_t i = 0; i < n && i + HEAD_LINES < lines; i++)
         print_row(&rows[i], columns);
     free(rows);

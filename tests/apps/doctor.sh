@@ -32,7 +32,7 @@ build()
 }
 
 # The machine and the installation.
-expect 0 'ok programs see the device anywarp0 .* Nothing is in the way' "$ANYWARP" doctor
+expect 0 'ok programs see the iWARP device anywarp0 .* Nothing is in the way' "$ANYWARP" doctor
 expect 0 "ok libibverbs.so.1 and librdmacm.so.1 of $libraries load" "$ANYWARP" doctor
 expect 2 "unrecognized option" "$ANYWARP" doctor --none
 expect 127 'no-such-program: command not found' "$ANYWARP" doctor no-such-program
@@ -43,8 +43,10 @@ for devices in none 'aw0=lo aw1' 'aw0=lo aw0=lo'; do
     expect 0 "warn entries of ANYWARP_DEVICES=$devices are not understood" \
         env ANYWARP_DEVICES="$devices" "$ANYWARP" doctor
 done
-expect 0 'ok programs see the device aw0 warn the device aw1 is down' \
+expect 0 'ok programs see the iWARP device aw0 warn the device aw1 is down' \
     env ANYWARP_DEVICES='aw0=lo,aw1=none' "$ANYWARP" doctor
+expect 0 'ok programs see the iWARP device aw0 ok programs see the RoCE device aw1' \
+    env ANYWARP_DEVICES='aw0=lo,aw1=roce:lo' "$ANYWARP" doctor
 expect 0 'note programs on anywarp do not see .*: mlx5_0 ->' \
     env SYSFS_PATH="$dir/sys" "$ANYWARP" doctor
 expect 0 'warn ANYWARP_CRC=maybe is not understood.* -> auto, on, off ' \

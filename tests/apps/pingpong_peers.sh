@@ -38,6 +38,9 @@ export ANYWARP_DEVICES=anyroce0=roce:
 begin 0.3 ibv_uc_pingpong -d anyroce0 -g 0 -n 100000
 "$ANYWARP" stat ibv_uc_pingpong | grep -qE ' type UC device RoCE ' ||
     failed 'anywarp stat does not tell UC from RC' client
+"$ANYWARP" top --delay 0.1 >"$dir/top" </dev/null
+grep -qE '^ +[0-9]+ ibv_uc_pingpong +0x[0-9a-f]{6} UC +RoCE +RTS ' "$dir/top" ||
+    failed 'anywarp top does not tell UC from RC' top
 unset ANYWARP_DEVICES
 kill -KILL "${pids[server]}" "${pids[client]}"
 

@@ -60,7 +60,7 @@ done
 # In no terminal the table comes once.
 "$ANYWARP" top --delay 0.2 >"$dir/top" </dev/null || failed "top: status $?"
 grep -qE '^anywarp: 2 processes, 2 QPs, 0 errors; ' "$dir/top" || failed "top: no summary" top
-[ "$(grep -cE "^ +[0-9]+ rping +0x[0-9a-f]{6} RTS +127\.0\.0\.1:[0-9]+ +[1-9]" "$dir/top")" = 2 ] ||
+[ "$(grep -cE "^ +[0-9]+ rping +0x[0-9a-f]{6} RC +iWARP +RTS +127\.0\.0\.1:[0-9]+ +[1-9]" "$dir/top")" = 2 ] ||
     failed "top: not two busy QPs" top
 
 # In a terminal it is drawn again and again; the terminal is as before at any end.
