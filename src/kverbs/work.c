@@ -14,8 +14,11 @@
 
 /* Works and queues of all are under one lock: they are few, and what they do is long. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* some work runs or waits no more */
+static LIST_HEAD(queues);
 
 struct workqueue_struct {
+    struct list_head entry;
     struct list_head works, delayed; /* delayed: the earliest first */
     struct work_struct *running;
     pthread_cond_t changed;
@@ -81,7 +84,7 @@ static void *live(void *arg)
         w->func(w);
         pthread_mutex_lock(&lock);
         wq->running = NULL;
-        pthread_cond_broadcast(&wq->changed);
+        pthread_cond_broadcast(&freed);
     }
     pthread_mutex_unlock(&lock);
     return NULL;
@@ -105,6 +108,9 @@ static struct workqueue_struct *start(const char *name, va_list ap)
         free(wq);
         return NULL;
     }
+    pthread_mutex_lock(&lock);
+    list_add_tail(&wq->entry, &queues);
+    pthread_mutex_unlock(&lock);
     return wq;
 }
 
@@ -128,20 +134,32 @@ struct workqueue_struct *kverbs_alloc_workqueue(const char *name, ...)
     return wq;
 }
 
+static void take_out_locked(struct work_struct *w)
+{
+    list_del(&w->entry);
+    w->pending = false;
+    pthread_cond_broadcast(&freed);
+}
+
+static void drop_delayed_locked(struct workqueue_struct *wq)
+{
+    struct work_struct *w, *next;
+    list_for_each_entry_safe(w, next, &wq->delayed, entry) take_out_locked(w);
+}
+
 void destroy_workqueue(struct workqueue_struct *wq)
 {
     might_sleep();
     pthread_mutex_lock(&lock);
-    struct work_struct *w, *next;
-    list_for_each_entry_safe(w, next, &wq->delayed, entry)
-    {
-        list_del(&w->entry);
-        w->pending = false;
-    }
+    drop_delayed_locked(wq);
     wq->ending = true;
     pthread_cond_broadcast(&wq->changed);
     pthread_mutex_unlock(&lock);
     pthread_join(wq->thread, NULL);
+    pthread_mutex_lock(&lock);
+    drop_delayed_locked(wq); /* what its last works have queued */
+    list_del(&wq->entry);
+    pthread_mutex_unlock(&lock);
     pthread_cond_destroy(&wq->changed);
     free(wq);
 }
@@ -164,10 +182,16 @@ void kv_end_system_wq(void)
     system_queue = NULL;
 }
 
+/* One that is being cancelled does not queue itself meanwhile. */
+static bool may_queue_locked(const struct work_struct *w)
+{
+    return !w->pending && w->cancellers == 0;
+}
+
 bool queue_work(struct workqueue_struct *wq, struct work_struct *w)
 {
     pthread_mutex_lock(&lock);
-    bool queued = !w->pending;
+    bool queued = may_queue_locked(w);
     if (queued) {
         w->pending = true;
         w->wq = wq;
@@ -182,7 +206,7 @@ bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *d, uns
     if (delay == 0)
         return queue_work(wq, &d->work);
     pthread_mutex_lock(&lock);
-    bool queued = !d->work.pending;
+    bool queued = may_queue_locked(&d->work);
     if (queued) {
         d->work.pending = true;
         d->work.wq = wq;
@@ -198,23 +222,33 @@ bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *d, uns
     return queued;
 }
 
-/* A work that waits for its own end would do so forever: it does not. */
-static void wait_not_running_locked(const struct work_struct *w, struct workqueue_struct *wq)
+/*
+ * Where it runs, but not in this thread: a work that waits for its own end would do so forever. The
+ * queue that it was in last may be gone, and it may run in one while it waits in another.
+ */
+static bool runs_elsewhere_locked(const struct work_struct *w)
 {
-    while (wq && wq->running == w && !pthread_equal(pthread_self(), wq->thread))
-        pthread_cond_wait(&wq->changed, &lock);
+    struct workqueue_struct *wq;
+    list_for_each_entry(wq, &queues, entry)
+    {
+        if (wq->running == w && !pthread_equal(pthread_self(), wq->thread))
+            return true;
+    }
+    return false;
 }
 
 static bool cancel(struct work_struct *w, bool wait)
 {
     pthread_mutex_lock(&lock);
-    bool was = w->pending;
-    if (was) {
-        list_del(&w->entry);
-        w->pending = false;
+    bool was = w->pending, runs = wait && runs_elsewhere_locked(w);
+    if (was)
+        take_out_locked(w);
+    if (runs) {
+        w->cancellers++;
+        while (runs_elsewhere_locked(w))
+            pthread_cond_wait(&freed, &lock);
+        w->cancellers--;
     }
-    if (wait)
-        wait_not_running_locked(w, w->wq);
     pthread_mutex_unlock(&lock);
     return was;
 }
@@ -240,11 +274,11 @@ bool flush_work(struct work_struct *w)
 {
     might_sleep();
     pthread_mutex_lock(&lock);
-    struct workqueue_struct *wq = w->wq;
-    bool busy = w->pending || (wq && wq->running == w);
+    bool busy = w->pending || runs_elsewhere_locked(w);
     while (w->pending)
-        pthread_cond_wait(&wq->changed, &lock);
-    wait_not_running_locked(w, wq);
+        pthread_cond_wait(&freed, &lock);
+    while (runs_elsewhere_locked(w))
+        pthread_cond_wait(&freed, &lock);
     pthread_mutex_unlock(&lock);
     return busy;
 }

@@ -480,6 +480,108 @@ static void work_is_cancelled(void **state)
     destroy_workqueue(wq);
 }
 
+struct restless {
+    struct work_struct work;
+    struct workqueue_struct *wq;
+    int runs;
+};
+
+/* Queues itself until it is told that it is being cancelled, or has got away with it. */
+static void do_restless(struct work_struct *w)
+{
+    struct restless *r = container_of(w, struct restless, work);
+    int queued = 0;
+    r->runs++;
+    while (queued < 2) {
+        if (queue_work(r->wq, w))
+            queued++;
+        else if (!READ_ONCE(w->pending))
+            break;
+        cond_resched();
+    }
+}
+
+static void work_that_queues_itself_is_cancelled(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        struct restless r = {.wq = create_singlethread_workqueue("restless")};
+        INIT_WORK(&r.work, do_restless);
+        queue_work(r.wq, &r.work);
+        while (!READ_ONCE(r.runs))
+            cond_resched();
+        cancel_work_sync(&r.work);
+        assert_false(r.work.pending);
+        flush_workqueue(r.wq);
+        assert_int_equal(r.runs, 1);
+        destroy_workqueue(r.wq);
+        assert_false(cancel_work_sync(&r.work)); /* where it ran is gone */
+        assert_false(flush_work(&r.work));
+    }
+}
+
+struct traveller {
+    struct work_struct work;
+    struct workqueue_struct *next;
+    bool arrived;
+};
+
+/* Is in the next queue while it runs in the first. */
+static void do_travel(struct work_struct *w)
+{
+    struct traveller *t = container_of(w, struct traveller, work);
+    queue_work(t->next, w);
+    while (READ_ONCE(w->pending))
+        cond_resched();
+    for (int i = 0; i < 100; i++)
+        cond_resched();
+    WRITE_ONCE(t->arrived, true);
+}
+
+static void work_is_cancelled_wherever_it_is(void **state)
+{
+    (void)state;
+    struct workqueue_struct *first = create_singlethread_workqueue("first");
+    struct traveller t = {.next = create_singlethread_workqueue("next")};
+    struct job j;
+    job_init(&j);
+    j.blocks = true;
+    queue_work(t.next, &j.work);
+    wait_for_completion(&j.began);
+    INIT_WORK(&t.work, do_travel);
+    queue_work(first, &t.work);
+    while (READ_ONCE(t.work.wq) != t.next)
+        cond_resched();
+    assert_true(cancel_work_sync(&t.work));
+    assert_true(t.arrived);
+    complete(&j.go);
+    destroy_workqueue(first);
+    destroy_workqueue(t.next);
+}
+
+static void do_again(struct work_struct *w)
+{
+    queue_delayed_work(w->wq, to_delayed_work(w), 100 * HZ);
+}
+
+/* What a queue's last work has queued for later is not in it when it is gone. */
+static void a_queue_leaves_nothing(void **state)
+{
+    (void)state;
+    struct workqueue_struct *wq = create_singlethread_workqueue("last");
+    struct delayed_work again;
+    struct job j;
+    job_init(&j);
+    j.blocks = true;
+    INIT_DELAYED_WORK(&again, do_again);
+    queue_work(wq, &j.work);
+    wait_for_completion(&j.began);
+    queue_delayed_work(wq, &again, 0);
+    complete(&j.go);
+    destroy_workqueue(wq);
+    assert_false(cancel_delayed_work_sync(&again));
+}
+
 static void work_for_later(void **state)
 {
     (void)state;
@@ -569,6 +671,9 @@ int main(void)
         cmocka_unit_test(locks_that_are_held),
         cmocka_unit_test(work_is_done_in_order),
         cmocka_unit_test(work_is_cancelled),
+        cmocka_unit_test(work_that_queues_itself_is_cancelled),
+        cmocka_unit_test(work_is_cancelled_wherever_it_is),
+        cmocka_unit_test(a_queue_leaves_nothing),
         cmocka_unit_test(work_for_later),
         cmocka_unit_test(files_in_proc),
     };

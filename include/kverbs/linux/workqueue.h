@@ -15,6 +15,7 @@ struct work_struct {
     struct list_head entry;
     struct workqueue_struct *wq; /* where it is queued, or ran last */
     bool pending;
+    unsigned cancellers; /* who wait for its end: it is not queued until then */
 };
 
 struct delayed_work {
@@ -24,7 +25,7 @@ struct delayed_work {
 
 #define __WORK_INITIALIZER(w, f)                                                                   \
     {                                                                                              \
-        (f), {NULL, NULL}, NULL, false                                                             \
+        (f), {NULL, NULL}, NULL, false, 0                                                          \
     }
 #define DECLARE_WORK(w, f)         struct work_struct w = __WORK_INITIALIZER(w, f)
 #define DECLARE_DELAYED_WORK(w, f) struct delayed_work w = {__WORK_INITIALIZER(w.work, f), 0}
@@ -33,6 +34,7 @@ struct delayed_work {
         (w)->func = (f);                                                                           \
         (w)->wq = NULL;                                                                            \
         (w)->pending = false;                                                                      \
+        (w)->cancellers = 0;                                                                       \
     } while (0)
 #define INIT_DELAYED_WORK(w, f) INIT_WORK(&(w)->work, f)
 #define to_delayed_work(w)      container_of(w, struct delayed_work, work)
@@ -55,7 +57,8 @@ void flush_workqueue(struct workqueue_struct *wq);
 bool queue_work(struct workqueue_struct *wq, struct work_struct *w);
 bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *w, unsigned long delay);
 
-/** Takes it out and waits until it does not run; @return true: it was in a queue */
+/** Takes it out and waits until it runs nowhere, and does not queue itself meanwhile.
+ * @return true: it was in a queue */
 bool cancel_work_sync(struct work_struct *w);
 bool cancel_delayed_work(struct delayed_work *w);
 bool cancel_delayed_work_sync(struct delayed_work *w);
