@@ -30,6 +30,7 @@ struct task {
     unsigned long signals; /* allowed, bit by bit */
     bool signalled;
     wait_queue_head_t *asleep;
+    bool poked;            /* while it was awake, and may have been about to sleep */
     wait_queue_head_t own; /* for schedule() */
     unsigned long turn;
     int state;
@@ -91,17 +92,21 @@ struct task_struct *kverbs_current(void)
     return &me()->ib;
 }
 
-void kv_asleep(wait_queue_head_t *q)
+bool kv_asleep(wait_queue_head_t *q)
 {
     struct task *t = me();
     pthread_mutex_lock(&lock);
+    bool poked = t->poked && q != &t->own; /* of that the turn tells */
     t->asleep = q;
+    t->poked = false;
     pthread_mutex_unlock(&lock);
+    return !poked;
 }
 
 static void poke_locked(struct task *t)
 {
     wake_up(&t->own);
+    t->poked = !t->asleep;
     if (t->asleep)
         wake_up(t->asleep);
 }

@@ -10,8 +10,11 @@
 
 #include <linux/wait.h>
 
-/** Where the caller will sleep, so that a signal or kthread_stop() finds it; NULL: it is awake. */
-void kv_asleep(wait_queue_head_t *q);
+/**
+ * Where the caller will sleep, so that a signal or kthread_stop() finds it; NULL: it is awake.
+ * @return false: one has come since it was awake, and is to be looked for once more
+ */
+bool kv_asleep(wait_queue_head_t *q);
 
 /** A signal for the program and for threads that allow it: they are awake, and signal_pending(). */
 void kv_signal(int sig);

@@ -61,10 +61,11 @@ int kverbs_wait(wait_queue_head_t *q, unsigned long turn, bool interruptible, lo
         end.tv_nsec %= 1000000000;
     }
     int e = 0;
-    kv_asleep(q);
+    bool sleeps = kv_asleep(q);
     pthread_mutex_lock(&q->lock);
     q->sleepers++;
-    while (q->turn == turn && e != ETIMEDOUT && !(interruptible && signal_pending(current)))
+    while (sleeps && q->turn == turn && e != ETIMEDOUT &&
+           !(interruptible && signal_pending(current)))
         e = sleep_until(q, timed ? &end : NULL);
     q->sleepers--;
     pthread_mutex_unlock(&q->lock);

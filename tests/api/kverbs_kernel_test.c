@@ -12,6 +12,7 @@
 #include <linux/netdevice.h>
 #include <linux/proc_fs.h>
 #include <linux/random.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/time.h>
 #include <linux/timex.h>
@@ -329,6 +330,36 @@ static int in_queue(void *data)
     complete(&p->done);
     wait_event(p->q, kthread_should_stop());
     return 1;
+}
+
+/* False once, though the thread has just been stopped, and kthread_stop() has done what it does. */
+static bool looks_too_early(struct place *p)
+{
+    if (p->value++)
+        return kthread_should_stop();
+    complete(&p->done);
+    while (!kthread_should_stop())
+        cond_resched();
+    allow_signal(SIGTERM); /* under the lock that kthread_stop() had */
+    return false;
+}
+
+static int nearly_asleep(void *data)
+{
+    struct place *p = data;
+    wait_event(p->q, looks_too_early(p));
+    return 1;
+}
+
+static void a_thread_is_stopped_before_it_sleeps(void **state)
+{
+    (void)state;
+    struct place p = {.value = 0};
+    init_waitqueue_head(&p.q);
+    init_completion(&p.done);
+    struct task_struct *t = kthread_run(nearly_asleep, &p, "nearly");
+    wait_for_completion(&p.done);
+    assert_int_equal(kthread_stop(t), 1);
 }
 
 static void threads_are_stopped_where_they_sleep(void **state)
@@ -668,6 +699,7 @@ int main(void)
         cmocka_unit_test(time_passes),
         cmocka_unit_test(waiting),
         cmocka_unit_test(threads_are_stopped_where_they_sleep),
+        cmocka_unit_test(a_thread_is_stopped_before_it_sleeps),
         cmocka_unit_test(locks_that_are_held),
         cmocka_unit_test(work_is_done_in_order),
         cmocka_unit_test(work_is_cancelled),
