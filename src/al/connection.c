@@ -26,6 +26,13 @@ enum state {
     OVER,
 };
 
+/* What a call waits for, one at a time. */
+enum wait {
+    BEGIN, /* the answer to a Request or Reply */
+    END,   /* and to a Disconnect */
+    WAITS
+};
+
 struct al_connection {
     struct al_object o;
     void *h_al;
@@ -45,7 +52,7 @@ struct al_connection {
     ib_pfn_cm_dreq_cb_t dreq_cb;
     ib_pfn_cm_drep_cb_t drep_cb;
     struct event_task task; /* tells of a peer that is gone */
-    bool *answered;         /* who waits for the answer; its own lock */
+    bool *answered[WAITS];  /* who waits for the answer; its own lock */
 };
 
 static const uint8_t nothing[IB_RTU_PDATA_SIZE];
@@ -55,19 +62,43 @@ static const uint8_t nothing[IB_RTU_PDATA_SIZE];
 static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answer_cond = PTHREAD_COND_INITIALIZER;
 
-static void expect_answer(struct al_connection *c, bool *answered)
+static void before_fork(void)
 {
     pthread_mutex_lock(&answer_lock);
-    c->answered = answered;
+}
+
+static void in_parent(void)
+{
     pthread_mutex_unlock(&answer_lock);
 }
 
-static void answer(struct al_connection *c)
+/* Who waited is not in the child, and nobody there would wait for them to leave. */
+static void in_child(void)
+{
+    pthread_mutex_init(&answer_lock, NULL);
+    pthread_cond_init(&answer_cond, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void expect_answer(struct al_connection *c, enum wait which, bool *answered)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&answer_lock);
+    c->answered[which] = answered;
+    pthread_mutex_unlock(&answer_lock);
+}
+
+static void answer(struct al_connection *c, enum wait which)
 {
     pthread_mutex_lock(&answer_lock);
-    if (c->answered)
-        *c->answered = true;
-    c->answered = NULL;
+    if (c->answered[which])
+        *c->answered[which] = true;
+    c->answered[which] = NULL;
     pthread_cond_broadcast(&answer_cond);
     pthread_mutex_unlock(&answer_lock);
 }
@@ -87,7 +118,8 @@ static void release(struct al_object *o)
     struct al_connection *c = container_of(o, struct al_connection, o);
     if (c->id)
         rdma_destroy_id(c->id);
-    answer(c);
+    answer(c, BEGIN);
+    answer(c, END);
     pthread_mutex_destroy(&c->lock);
 }
 
@@ -165,7 +197,7 @@ static void tell_rep(struct al_connection *c, const struct al_cm_event *event)
         .flow_ctrl = TRUE,
     };
     c->rep_cb(&rec);
-    answer(c);
+    answer(c, BEGIN);
 }
 
 static void tell_rej(struct al_connection *c, ib_rej_status_t status, const uint8_t *private_data)
@@ -180,7 +212,7 @@ static void tell_rej(struct al_connection *c, ib_rej_status_t status, const uint
     if (c->rej_cb)
         c->rej_cb(&rec);
     al_end(&c->o);
-    answer(c);
+    answer(c, BEGIN);
 }
 
 static void tell_rtu(struct al_connection *c)
@@ -192,7 +224,7 @@ static void tell_rtu(struct al_connection *c)
     };
     if (c->rtu_cb)
         c->rtu_cb(&rec);
-    answer(c);
+    answer(c, BEGIN);
 }
 
 static void tell_dreq(struct al_connection *c)
@@ -217,7 +249,7 @@ static void tell_drep(struct al_connection *c)
     if (c->drep_cb)
         c->drep_cb(&rec);
     al_end(&c->o);
-    answer(c);
+    answer(c, END);
 }
 
 /* ---- what rdma_cm says ---- */
@@ -399,10 +431,10 @@ static ib_api_status_t request(struct al_qp *qp, const ib_cm_req_t *req)
         return status;
     bool answered = false, wait = req->flags & IB_FLAGS_SYNC;
     if (wait)
-        expect_answer(c, &answered);
+        expect_answer(c, BEGIN, &answered);
     int error = start(c, layer, req);
     if (error) {
-        expect_answer(c, NULL);
+        expect_answer(c, BEGIN, NULL);
         al_fail(&c->o);
         return al_status(error, IB_INVALID_SETTING);
     }
@@ -512,30 +544,30 @@ static ib_api_status_t prepare_rep(struct al_connection *c, struct al_qp *qp,
     return status;
 }
 
-static ib_api_status_t reply(struct al_connection *c, struct al_qp *qp, const ib_cm_rep_t *rep)
+/* Of several calls one has the Request to itself; one that fails before it adopts gives it back. */
+static ib_api_status_t reply(struct al_connection *c, struct al_qp *qp, const ib_cm_rep_t *rep,
+                             bool *answered)
 {
-    if (state_of(c) != REQUESTED)
+    if (!step(c, REQUESTED, ACCEPTING))
         return IB_INVALID_STATE;
     ib_api_status_t status = prepare_rep(c, qp, rep);
-    if (status != IB_SUCCESS)
+    if (status == IB_SUCCESS && !al_adopt(&c->o, &qp->o))
+        status = IB_INVALID_QP_HANDLE;
+    if (status != IB_SUCCESS) {
+        step(c, ACCEPTING, REQUESTED);
         return status;
-    if (!al_adopt(&c->o, &qp->o))
-        return IB_INVALID_QP_HANDLE;
-    pthread_mutex_lock(&c->lock);
-    bool ok = c->state == REQUESTED;
-    if (ok) {
-        c->qp = qp;
-        c->rej_cb = rep->pfn_cm_rej_cb;
-        c->rtu_cb = rep->pfn_cm_rtu_cb;
-        c->dreq_cb = rep->pfn_cm_dreq_cb;
-        c->state = ACCEPTING;
     }
-    pthread_mutex_unlock(&c->lock);
-    int error = ok ? accept_it(c, qp, rep) : EINVAL;
-    if (ok && error)
+    c->qp = qp;
+    c->rej_cb = rep->pfn_cm_rej_cb;
+    c->rtu_cb = rep->pfn_cm_rtu_cb;
+    c->dreq_cb = rep->pfn_cm_dreq_cb;
+    expect_answer(c, BEGIN, answered);
+    int error = accept_it(c, qp, rep);
+    if (error) {
         step(c, ACCEPTING, OVER);
-    if (error)
+        expect_answer(c, BEGIN, NULL);
         al_end(&c->o);
+    }
     return al_status(error, IB_INVALID_STATE);
 }
 
@@ -549,12 +581,8 @@ ib_api_status_t ib_cm_rep(const ib_cm_handle_t h_cm_req, const ib_cm_rep_t *cons
                              : !qp     ? IB_INVALID_QP_HANDLE
                                        : check_rep(p_cm_rep);
     bool answered = false, wait = status == IB_SUCCESS && p_cm_rep->flags & IB_FLAGS_SYNC;
-    if (wait)
-        expect_answer(c, &answered);
     if (status == IB_SUCCESS)
-        status = reply(c, qp, p_cm_rep);
-    if (status != IB_SUCCESS && wait)
-        expect_answer(c, NULL);
+        status = reply(c, qp, p_cm_rep, wait ? &answered : NULL);
     if (qp)
         al_put(&qp->o);
     al_put(&c->o);
@@ -602,13 +630,14 @@ ib_api_status_t ib_cm_mra(const ib_cm_handle_t h_cm, const ib_cm_mra_t *const p_
     return state == REQUESTED || state == REPLIED ? IB_SUCCESS : IB_INVALID_STATE;
 }
 
-static ib_api_status_t disconnect(struct al_connection *c, const ib_cm_dreq_t *how)
+static ib_api_status_t disconnect(struct al_connection *c, const ib_cm_dreq_t *how, bool *answered)
 {
     pthread_mutex_lock(&c->lock);
     bool ok = c->state == CONNECTED;
     if (ok) {
         c->drep_cb = how->pfn_cm_drep_cb;
         c->state = LEAVING;
+        expect_answer(c, END, answered);
     }
     pthread_mutex_unlock(&c->lock);
     if (!ok)
@@ -627,11 +656,7 @@ static ib_api_status_t dreq(struct al_qp *qp, const ib_cm_dreq_t *how)
     struct al_connection *c = al_child(&qp->o, &kind);
     if (!c)
         return IB_INVALID_STATE;
-    if (wait)
-        expect_answer(c, &answered);
-    ib_api_status_t status = disconnect(c, how);
-    if (status != IB_SUCCESS && wait)
-        expect_answer(c, NULL);
+    ib_api_status_t status = disconnect(c, how, wait ? &answered : NULL);
     al_put(&c->o);
     if (status == IB_SUCCESS && wait)
         await_answer(&answered);

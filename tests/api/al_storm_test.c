@@ -170,7 +170,150 @@ static void layers_are_closed_with_all(void **state)
     }
 }
 
+/* ---- calls that wait ---- */
+
+static struct al_link shared;
+static atomic_int waiting, done_waiting, refused;
+
+static void *request_and_wait(void *req)
+{
+    waiting++;
+    if (ib_cm_req(req) == IB_SUCCESS)
+        done_waiting++;
+    return NULL;
+}
+
+static void *reply_and_wait(void *rep)
+{
+    waiting++;
+    ib_api_status_t status = ib_cm_rep(shared.req, rep);
+    done_waiting += status == IB_SUCCESS;
+    refused += status == IB_INVALID_STATE || status == IB_INVALID_HANDLE;
+    return NULL;
+}
+
+static void *disconnect_and_wait(void *dreq)
+{
+    waiting++;
+    ib_api_status_t status = ib_cm_dreq(dreq);
+    done_waiting += status == IB_SUCCESS;
+    refused += status == IB_INVALID_STATE;
+    return NULL;
+}
+
+/* A call that comes too late takes nothing from the one that waits. */
+static void one_of_two_calls_waits(void **state)
+{
+    (void)state;
+    enum { BOTH = 2 };
+    for (int i = 0; i < 20; i++) {
+        pthread_t threads[BOTH];
+        struct al_end other;
+        waiting = done_waiting = refused = 0;
+        al_link_listen(&shared, &w);
+        al_end_make(&other, &w);
+        shared.reply = false;
+        ib_path_rec_t path = al_loopback();
+        ib_cm_req_t req = al_request(&shared, &path);
+        OK(ib_cm_req(&req));
+        al_await(&shared.reqs, 1);
+        ib_cm_rep_t reps[BOTH] = {al_reply(&shared), al_reply(&shared)};
+        reps[1].h_qp = other.qp;
+        for (int j = 0; j < BOTH; j++) {
+            reps[j].flags = IB_FLAGS_SYNC;
+            assert_int_equal(pthread_create(&threads[j], NULL, reply_and_wait, &reps[j]), 0);
+        }
+        for (int j = 0; j < BOTH; j++)
+            pthread_join(threads[j], NULL);
+        assert_int_equal(done_waiting, 1);
+        assert_int_equal(refused, 1);
+        al_await(&shared.reps, 1);
+
+        done_waiting = refused = 0;
+        ib_cm_dreq_t dreq = {.flags = IB_FLAGS_SYNC, .h_qp = shared.a.qp};
+        for (int j = 0; j < BOTH; j++)
+            assert_int_equal(pthread_create(&threads[j], NULL, disconnect_and_wait, &dreq), 0);
+        for (int j = 0; j < BOTH; j++)
+            pthread_join(threads[j], NULL);
+        assert_int_equal(done_waiting, 1);
+        assert_int_equal(refused, 1);
+        al_end_drop(&other);
+        al_link_close(&shared);
+    }
+}
+
+/* Nor does one that has to be refused while another call waits. */
+static void a_late_call_while_another_waits(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    done_waiting = 0;
+    al_link_listen(&shared, &w);
+    shared.reply = false;
+    ib_path_rec_t path = al_loopback();
+    ib_cm_req_t req = al_request(&shared, &path);
+    req.flags = IB_FLAGS_SYNC;
+    assert_int_equal(pthread_create(&thread, NULL, request_and_wait, &req), 0);
+    al_await(&shared.reqs, 1);
+    ib_cm_dreq_t dreq = {.flags = IB_FLAGS_SYNC, .h_qp = shared.a.qp};
+    IS(ib_cm_dreq(&dreq), INVALID_STATE);
+    ib_cm_rep_t rep = al_reply(&shared);
+    OK(ib_cm_rep(shared.req, &rep));
+    rep.flags = IB_FLAGS_SYNC;
+    IS(ib_cm_rep(shared.req, &rep), INVALID_STATE);
+    pthread_join(thread, NULL);
+    assert_int_equal(done_waiting, 1);
+    al_link_close(&shared);
+}
+
 #ifndef __SANITIZE_THREAD__
+/* In a child nobody waits for what a thread of the parent waits for. */
+static int connects_in_a_child(void)
+{
+    static struct al_link l;
+    struct al_world mine;
+    ib_path_rec_t path = al_loopback();
+    al_open(&mine);
+    for (int i = 0; i < 4; i++) {
+        al_link_listen(&l, &mine);
+        ib_cm_req_t req = al_request(&l, &path);
+        req.flags = IB_FLAGS_SYNC;
+        if (ib_cm_req(&req) != IB_SUCCESS)
+            return 1;
+        al_await(&l.rtus, 1);
+        al_link_close(&l);
+    }
+    al_close(&mine);
+    return 0;
+}
+
+static void a_child_waits_for_its_own(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    done_waiting = 0;
+    al_link_listen(&shared, &w);
+    shared.reply = false;
+    ib_path_rec_t path = al_loopback();
+    ib_cm_req_t req = al_request(&shared, &path);
+    req.flags = IB_FLAGS_SYNC;
+    assert_int_equal(pthread_create(&thread, NULL, request_and_wait, &req), 0);
+    al_await(&shared.reqs, 1);
+    cl_thread_suspend(20); /* it sleeps by now, or the test says nothing */
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        _exit(connects_in_a_child());
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    OK(ib_cm_rej(shared.req, &(ib_cm_rej_t){0}));
+    pthread_join(thread, NULL);
+    assert_int_equal(done_waiting, 1);
+    al_link_close(&shared);
+}
+
 /* In a child all that the parent has is gone, and nothing of it is touched. */
 static void a_child_begins_anew(void **state)
 {
@@ -200,8 +343,11 @@ int main(void)
         cmocka_unit_test(handles_go_stale_in_use),
         cmocka_unit_test(connections_end_in_the_middle),
         cmocka_unit_test(layers_are_closed_with_all),
+        cmocka_unit_test(one_of_two_calls_waits),
+        cmocka_unit_test(a_late_call_while_another_waits),
 #ifndef __SANITIZE_THREAD__ /* it starts no thread in a child of a process with threads */
         cmocka_unit_test(a_child_begins_anew),
+        cmocka_unit_test(a_child_waits_for_its_own),
 #endif
     };
     return cmocka_run_group_tests(tests, setup, teardown);
