@@ -303,6 +303,15 @@ static void established(struct al_connection *c, const struct al_cm_event *event
         tell_rtu(c);
 }
 
+/* The queue pair is the program's to move, and for it this is the program. */
+static void responded(struct al_connection *c, const struct al_cm_event *event)
+{
+    if (al_qp_connect(c->qp, c->id) != 0 || rdma_establish(c->id) != 0)
+        fail(c, IB_REJ_INSUF_RESOURCES, nothing);
+    else
+        established(c, event);
+}
+
 static void disconnected(struct al_connection *c, const struct al_cm_event *event)
 {
     (void)event;
@@ -315,6 +324,8 @@ static void disconnected(struct al_connection *c, const struct al_cm_event *even
     else
         c->state = OVER;
     pthread_mutex_unlock(&c->lock);
+    if (c->qp)
+        al_qp_disconnect(c->qp);
     if (before == CONNECTED)
         tell_dreq(c);
     else if (before == LEAVING)
@@ -335,7 +346,7 @@ void al_connection_event(const void *handle, const struct al_cm_event *event)
         [RDMA_CM_EVENT_ROUTE_RESOLVED] = routed,     [RDMA_CM_EVENT_ROUTE_ERROR] = failed,
         [RDMA_CM_EVENT_CONNECT_ERROR] = failed,      [RDMA_CM_EVENT_UNREACHABLE] = failed,
         [RDMA_CM_EVENT_REJECTED] = failed,           [RDMA_CM_EVENT_ESTABLISHED] = established,
-        [RDMA_CM_EVENT_DISCONNECTED] = disconnected,
+        [RDMA_CM_EVENT_DISCONNECTED] = disconnected, [RDMA_CM_EVENT_CONNECT_RESPONSE] = responded,
     };
     struct al_connection *c = al_get(&kind, handle);
     if (!c)
@@ -388,6 +399,7 @@ static void keep_req(struct al_connection *c, const ib_cm_req_t *req, struct al_
         .initiator_depth = req->init_depth,
         .retry_count = req->retry_cnt,
         .rnr_retry_count = req->rnr_retry_cnt,
+        .srq = qp->verbs->srq != NULL,
         .qp_num = qp->verbs->qp_num,
     };
 }
@@ -515,7 +527,7 @@ static ib_api_status_t check_rep(const ib_cm_rep_t *rep)
     return IB_SUCCESS;
 }
 
-static int accept_it(struct al_connection *c, const struct al_qp *qp, const ib_cm_rep_t *rep)
+static int accept_it(struct al_connection *c, struct al_qp *qp, const ib_cm_rep_t *rep)
 {
     uint8_t depth = rep->init_depth < c->init_depth ? rep->init_depth : c->init_depth;
     struct rdma_conn_param param = {
@@ -524,9 +536,13 @@ static int accept_it(struct al_connection *c, const struct al_qp *qp, const ib_c
         .responder_resources = c->resp_res,
         .initiator_depth = depth,
         .rnr_retry_count = rep->rnr_retry_cnt,
+        .srq = qp->verbs->srq != NULL,
         .qp_num = qp->verbs->qp_num,
     };
-    return rdma_accept(c->id, &param) != 0 ? errno : 0;
+    int error = al_qp_is_moved(qp) ? 0 : al_qp_connect(qp, c->id);
+    if (!error && rdma_accept(c->id, &param) != 0)
+        error = errno;
+    return error;
 }
 
 static ib_api_status_t prepare_rep(struct al_connection *c, struct al_qp *qp,
@@ -642,6 +658,7 @@ static ib_api_status_t disconnect(struct al_connection *c, const ib_cm_dreq_t *h
     pthread_mutex_unlock(&c->lock);
     if (!ok)
         return IB_INVALID_STATE;
+    al_qp_disconnect(c->qp);
     rdma_disconnect(c->id); /* if the peer was first, the event is on its way */
     return IB_SUCCESS;
 }

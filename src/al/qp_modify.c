@@ -7,6 +7,7 @@
 #include "al/ca.h"
 #include "al/status.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* What is asked for, in the words of the verbs. */
@@ -243,4 +244,34 @@ ib_api_status_t al_qp_allow(struct al_qp *qp, ib_access_t access)
     if (status == IB_SUCCESS && access)
         status = al_status(ibv_modify_qp(qp->verbs, &c.attr, c.mask), IB_INVALID_SETTING);
     return status;
+}
+
+bool al_qp_is_moved(const struct al_qp *qp)
+{
+    return qp->verbs->context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+int al_qp_connect(struct al_qp *qp, struct rdma_cm_id *id)
+{
+    static const enum ibv_qp_state states[] = {IBV_QPS_RTR, IBV_QPS_RTS};
+    int error = 0;
+    pthread_mutex_lock(&qp->lock);
+    for (size_t i = 0; i < sizeof states / sizeof *states && !error; i++) {
+        struct ibv_qp_attr attr = {.qp_state = states[i]};
+        int mask;
+        error = rdma_init_qp_attr(id, &attr, &mask) != 0 ? errno
+                                                         : ibv_modify_qp(qp->verbs, &attr, mask);
+    }
+    pthread_mutex_unlock(&qp->lock);
+    return error;
+}
+
+void al_qp_disconnect(struct al_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    if (al_qp_is_moved(qp))
+        return;
+    pthread_mutex_lock(&qp->lock);
+    ibv_modify_qp(qp->verbs, &attr, IBV_QP_STATE);
+    pthread_mutex_unlock(&qp->lock);
 }

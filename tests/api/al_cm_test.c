@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections by the access layer's messages. */
+/* Connections by the access layer's messages; compiled with DEVICES, on these. */
 #include "al_kit.h"
 
 #include <complib/cl_thread.h>
@@ -72,6 +72,23 @@ static void request_reply_ready_and_the_end(void **state)
     OK(ib_cm_drep(l.dreq, &drep));
     IS(ib_cm_drep(l.dreq, &drep), INVALID_HANDLE);
     IS(ib_cm_dreq(&dreq), INVALID_STATE);
+    al_link_close(&l);
+}
+
+/* What was posted and is not needed any more completes, on every kind of device. */
+static void the_end_flushes_both(void **state)
+{
+    (void)state;
+    ib_cm_dreq_t dreq = {.flags = IB_FLAGS_SYNC, .pfn_cm_drep_cb = al_saw_drep};
+    al_link_connect(&l, &w);
+    al_recv(&l.a, 1);
+    al_recv(&l.b, 1);
+    dreq.h_qp = l.a.qp;
+    OK(ib_cm_dreq(&dreq));
+    assert_int_equal(al_poll(&l.a).status, IB_WCS_WR_FLUSHED_ERR);
+    assert_int_equal(al_poll(&l.b).status, IB_WCS_WR_FLUSHED_ERR);
+    assert_int_equal(state_of(l.a.qp), IB_QPS_ERROR);
+    assert_int_equal(state_of(l.b.qp), IB_QPS_ERROR);
     al_link_close(&l);
 }
 
@@ -278,7 +295,9 @@ static void request_checks(void **state)
     bad = good;
     bad.p_primary_path = &nowhere;
     IS(ib_cm_req(&bad), INVALID_GID);
+    ib_qp_mod_t init = {.req_state = IB_QPS_INIT, .state.init = {.primary_port = 1}};
     ib_qp_mod_t error = {.req_state = IB_QPS_ERROR};
+    OK(ib_modify_qp(l.a.qp, &init));
     OK(ib_modify_qp(l.a.qp, &error));
     IS(ib_cm_req(&good), INVALID_QP_STATE);
     ib_cm_handle_t none = {0};
@@ -329,8 +348,12 @@ static void destroyed_while_connected(void **state)
 
 int main(void)
 {
+#ifdef DEVICES
+    setenv("ANYWARP_DEVICES", DEVICES, 1);
+#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_reply_ready_and_the_end),
+        cmocka_unit_test(the_end_flushes_both),
         cmocka_unit_test(again_with_the_same_queue_pairs),
         cmocka_unit_test(private_data),
         cmocka_unit_test(a_request_is_rejected),
