@@ -115,8 +115,10 @@ static void handle(struct cm_port_event *e)
     here.destroyed = false;
     int ret = id->ib.event_handler(&id->ib, &event);
     here.id = NULL;
+    /* Before it is acknowledged: then who destroys it elsewhere goes on. */
+    bool ends = (ret || here.destroyed) && !__atomic_exchange_n(&id->dying, true, __ATOMIC_SEQ_CST);
     cm_port_ack(e);
-    if ((ret || here.destroyed) && !__atomic_exchange_n(&id->dying, true, __ATOMIC_SEQ_CST))
+    if (ends)
         destroy(id);
 }
 

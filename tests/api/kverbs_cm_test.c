@@ -96,6 +96,40 @@ static void a_handler_gives_up_its_id(void **state)
     kit_close(&p);
 }
 
+struct contest {
+    struct completion began;
+    bool destroys;
+};
+
+static int give_up_late(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+    struct contest *c = id->context;
+    (void)event;
+    complete(&c->began);
+    while (!READ_ONCE(c->destroys))
+        cond_resched();
+    msleep(1); /* who destroys the id waits for this handler by now */
+    return -1;
+}
+
+/* A handler gives up the id that another thread destroys: one of them does it. */
+static void an_id_that_two_destroy(void **state)
+{
+    (void)state;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7174)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 50; i++) {
+        struct contest c = {.destroys = false};
+        init_completion(&c.began);
+        struct rdma_cm_id *id = rdma_create_id(&init_net, give_up_late, &c, RDMA_PS_TCP, IB_QPT_RC);
+        assert_false(IS_ERR(id));
+        assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+        wait_for_completion(&c.began);
+        WRITE_ONCE(c.destroys, true);
+        rdma_destroy_id(id);
+    }
+}
+
 static struct completion gone;
 
 static int destroy_in_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -265,7 +299,8 @@ int main(void)
         cmocka_unit_test(connect_and_disconnect),    cmocka_unit_test(a_request_that_is_rejected),
         cmocka_unit_test(a_handler_gives_up_its_id), cmocka_unit_test(a_handler_destroys_its_id),
         cmocka_unit_test(what_cannot_be_is_told),    cmocka_unit_test(options_of_an_id),
-        cmocka_unit_test(a_qp_by_its_number),        cmocka_unit_test(a_storm_of_ends),
+        cmocka_unit_test(an_id_that_two_destroy),    cmocka_unit_test(a_qp_by_its_number),
+        cmocka_unit_test(a_storm_of_ends),
     };
     kit_devices();
     return cmocka_run_group_tests(tests, NULL, NULL);
