@@ -37,6 +37,16 @@ static int claim(const struct al_shared *s, struct stat *st)
     return lock_it(s->fd, LOCK_SH) != 0 || fstat(s->fd, st) != 0 ? errno : 0;
 }
 
+/* Whoever made a file of this name can lock it, and make it smaller under who uses it. */
+static int check_owner(struct al_shared *s, struct stat *st)
+{
+    if (fstat(s->fd, st) == 0 && st->st_uid == geteuid())
+        return 0;
+    close(s->fd); /* nor is it ours to remove */
+    s->fd = -1;
+    return EACCES;
+}
+
 static int open_it(struct al_shared *s)
 {
     for (;;) {
@@ -44,7 +54,9 @@ static int open_it(struct al_shared *s)
         s->fd = shm_open(s->name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (s->fd < 0)
             return errno;
-        int error = claim(s, &st);
+        int error = check_owner(s, &st);
+        if (!error)
+            error = claim(s, &st);
         if (error)
             return error;
         if (st.st_nlink > 0 && st.st_size > 0)

@@ -2,11 +2,14 @@
 /* Memory regions, shared ones among them, and windows. */
 #include "al_kit.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,6 +196,29 @@ static void shared_memory_by_number(void **state)
     OK(ib_dereg_mr(a));
 }
 
+/* What another user has made under a name of ours is not ours to use, nor to remove. */
+static void shared_memory_of_another_user(void **state)
+{
+    (void)state;
+    char name[256];
+    uint8_t id[64] = {2, 2, 3, [60] = (uint8_t)getpid(), [61] = (uint8_t)(getpid() >> 8)};
+    uint64_t vaddr;
+    ib_mr_handle_t mr;
+    if (geteuid() != 0)
+        skip();
+    int n = snprintf(name, sizeof name, "/dev/shm/ibal-0-");
+    for (size_t i = 0; i < sizeof id; i++)
+        n += snprintf(name + n, sizeof name - (size_t)n, "%02x", id[i]);
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(fchown(fd, 65534, 65534), 0);
+    IS(shmid_of(2, 4096, &vaddr, &mr), INVALID_PERMISSION);
+    assert_int_equal(unlink(name), 0);
+    close(fd);
+    OK(shmid_of(2, 4096, &vaddr, &mr));
+    OK(ib_dereg_mr(mr));
+}
+
 /* ---- windows ---- */
 
 static struct al_link l;
@@ -317,6 +343,7 @@ int main(void)
         cmocka_unit_test(changed_memory),
         cmocka_unit_test(shared_memory_of_one_process),
         cmocka_unit_test(shared_memory_by_number),
+        cmocka_unit_test(shared_memory_of_another_user),
         cmocka_unit_test(windows_are_bound),
         cmocka_unit_test(a_bind_that_is_refused),
     };
