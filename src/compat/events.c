@@ -107,10 +107,19 @@ static void after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* Who has forked in a callback goes on in it: then the thread, the child's first, ends. */
+static void leave_behind(struct life *l)
+{
+    l->ending = l->alone = true;
+    l->tasks = NULL;
+}
+
 static void in_child(void)
 {
-    if (now)
+    if (now && now != mine)
         bury(now);
+    if (mine)
+        leave_behind(mine);
     now = NULL;
     users = 0;
     mine = NULL;

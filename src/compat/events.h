@@ -5,6 +5,7 @@
  * and holds no lock while it calls.
  *
  * After fork() the child has neither thread nor sources; its first event_thread_get() starts anew.
+ * A callback that forks may return in the child, too: there that ends the thread it is on.
  */
 #ifndef ANYWARP_COMPAT_EVENTS_H
 #define ANYWARP_COMPAT_EVENTS_H

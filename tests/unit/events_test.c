@@ -288,6 +288,50 @@ static void a_child_starts_anew(void **state)
     assert_int_equal(done, 1);
 }
 
+enum { ENDED = 42 };
+
+static void end(void)
+{
+    _exit(ENDED); /* before anybody looks for what the parent's threads have left */
+}
+
+static pid_t forked;
+
+static void fork_in_callback(struct event_source *s)
+{
+    forked = fork();
+    if (forked == 0) {
+        alarm(60);
+        if (event_thread_is_me() || atexit(end))
+            _exit(1);
+        return;
+    }
+    on_bell(s);
+}
+
+/* The thread is all that the child has: that its callback returned ends it. */
+static void a_callback_returns_in_a_child(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip();
+#endif
+    struct bell b;
+    bell_init(&b);
+    b.source.ready = fork_in_callback;
+    assert_int_equal(event_thread_get("events"), 0);
+    assert_int_equal(event_thread_watch(&b.source), 0);
+    strike(&b);
+    sem_wait(&b.rung);
+    int status;
+    assert_int_equal(waitpid(forked, &status, 0), forked);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), ENDED);
+    event_thread_forget(&b.source);
+    event_thread_put();
+    bell_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +344,7 @@ int main(void)
         cmocka_unit_test(storm),
         cmocka_unit_test(it_takes_no_signals),
         cmocka_unit_test(a_child_starts_anew),
+        cmocka_unit_test(a_callback_returns_in_a_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
