@@ -42,7 +42,7 @@ inventory()
 {
     local found=(find . -xdev '(' -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o
         -path ./debs -o -path './var/cache/*' -o -path ./var/log -o -path ./var/lib/apt -o
-        -path './var/lib/dpkg/status*' -o -path ./etc/ld.so.cache ')' -prune -o)
+        -path './var/lib/dpkg/status*' -o -path './var/lib/dpkg/*-old' -o -path ./etc/ld.so.cache ')' -prune -o)
     (cd "$system" && "${found[@]}" -printf '%p %y %m %U:%G %l\n' &&
         "${found[@]}" -type f -print0 | xargs -0 sha256sum) | sort
 }
