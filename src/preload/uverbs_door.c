@@ -47,7 +47,7 @@ __attribute__((constructor)) static void start(void)
     if (wanted && *wanted && !by_ioctl && strcmp(wanted, "off") != 0)
         fprintf(stderr, "anywarp: ANYWARP_UVERBS_IOCTL=%s is not understood (on, off): ignored\n",
                 wanted);
-    const char *folder = uverbs_sysfs();
+    const char *folder = uverbs_sysfs(SYSFS_LIBRARY);
     if (folder)
         setenv("SYSFS_PATH", folder, 1);
 }

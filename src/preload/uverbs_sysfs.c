@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "preload/uverbs_sysfs.h"
 
+#include "preload/sysfs_port.h"
+
+#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
-#include <net/if.h>
 #include <stdarg.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,10 @@
 /* The provider is chosen by this adapter's number: with ABI 1, all that it does are commands. */
 #define MODALIAS "pci:v00001FC1d00000010sv00000000sd00000000bc00sc00i00"
 
-/* All files in one string, "path\n" and contents, each with its 0, so that they can be hashed. */
+enum { FOLDER_MAX = 512 };
+
+/* All files in one string, path and contents, each with its 0, so that they can be hashed. Contents
+ * that begin with a slash are where a symbolic link goes to. */
 struct text {
     char *bytes;
     size_t len;
@@ -49,61 +53,140 @@ static void add(struct text *t, const char *path, const char *format, ...)
     t->len += path_len + len;
 }
 
-/** In groups of four digits, as Linux shows GUIDs and GIDs. */
-static void print_words(char line[64], const uint8_t *bytes, int words)
-{
-    for (int i = 0, n = 0; i < words; i++)
-        n += snprintf(line + n, 64 - (size_t)n, "%s%02x%02x", i ? ":" : "", bytes[2 * i],
-                      bytes[2 * i + 1]);
-}
-
 static void add_guid(struct text *t, const char *path, uint64_t guid)
 {
     char line[64];
-    print_words(line, (const uint8_t *)&guid, 4);
+    sysfs_words(line, (const uint8_t *)&guid, 4);
     add(t, path, "%s", line);
+}
+
+static void add_guids(struct text *t, struct ibv_device *device, const char *ib)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/node_guid", ib);
+    add_guid(t, path, ibv_get_device_guid(device));
+    snprintf(path, sizeof path, "%s/sys_image_guid", ib);
+    add_guid(t, path, ibv_get_device_guid(device));
+}
+
+static void add_modalias(struct text *t, const char *folder)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/device/modalias", folder);
+    add(t, path, "%s", MODALIAS);
 }
 
 /* Without opening it: programs that never ask for a device have no thread of the engine's. */
 static void add_device(struct text *t, struct ibv_device *device, int number)
 {
     const char *name = ibv_get_device_name(device);
-    char ib[128], path[256];
-    snprintf(path, sizeof path, "class/infiniband_verbs/uverbs%d/ibdev", number);
+    char verbs[64], ib[128], path[256];
+    snprintf(verbs, sizeof verbs, "class/infiniband_verbs/uverbs%d", number);
+    snprintf(path, sizeof path, "%s/ibdev", verbs);
     add(t, path, "%s", name);
-    snprintf(path, sizeof path, "class/infiniband_verbs/uverbs%d/dev", number);
+    snprintf(path, sizeof path, "%s/dev", verbs);
     add(t, path, "%d:%d", UVERBS_MAJOR, UVERBS_MINOR + number);
-    snprintf(path, sizeof path, "class/infiniband_verbs/uverbs%d/abi_version", number);
+    snprintf(path, sizeof path, "%s/abi_version", verbs);
     add(t, path, "1");
-    snprintf(path, sizeof path, "class/infiniband_verbs/uverbs%d/device/modalias", number);
-    add(t, path, "%s", MODALIAS);
 
     snprintf(ib, sizeof ib, "class/infiniband/%s", name);
     snprintf(path, sizeof path, "%s/node_type", ib);
     add(t, path, "%s", device->node_type == IBV_NODE_RNIC ? "4: RNIC" : "1: CA");
-    snprintf(path, sizeof path, "%s/node_guid", ib);
-    add_guid(t, path, ibv_get_device_guid(device));
-    snprintf(path, sizeof path, "%s/sys_image_guid", ib);
-    add_guid(t, path, ibv_get_device_guid(device));
+    add_guids(t, device, ib);
     snprintf(path, sizeof path, "%s/fw_ver", ib);
     add(t, path, "%s", PACKAGE_VERSION);
     snprintf(path, sizeof path, "%s/node_desc", ib);
     add(t, path, "%s", name);
-    snprintf(path, sizeof path, "%s/device/modalias", ib);
-    add(t, path, "%s", MODALIAS);
     snprintf(path, sizeof path, "%s/ports/1/pkeys/0", ib);
     add(t, path, "0xffff");
     snprintf(path, sizeof path, "%s/ports/1/link_layer", ib);
     add(t, path, "Ethernet");
 }
 
-static void add_all(struct text *t)
+static void add_for_library(struct text *t, struct ibv_device *device, int number)
+{
+    char folder[128];
+    add_device(t, device, number);
+    snprintf(folder, sizeof folder, "class/infiniband_verbs/uverbs%d", number);
+    add_modalias(t, folder);
+    snprintf(folder, sizeof folder, "class/infiniband/%s", ibv_get_device_name(device));
+    add_modalias(t, folder);
+}
+
+static void add_changing(struct text *t, struct ibv_context *context, const char *folder,
+                         const char *name)
+{
+    char path[256], file[16], line[SYSFS_LINE];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    sysfs_port_line(context, file, sysfs_port_file(name, file), line);
+    add(t, path, "%s", line);
+}
+
+static void add_port(struct text *t, struct ibv_context *context, const char *folder)
+{
+    static const char *const files[] = {"state", "phys_state", "rate"};
+    static const char *const entries[] = {"gids", "gid_attrs/types", "gid_attrs/ndevs"};
+    struct ibv_port_attr port = {0};
+    char name[64];
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "ports/1/%s", files[i]);
+        add_changing(t, context, folder, name);
+    }
+    (ibv_query_port)(context, 1, (struct _compat_ibv_port_attr *)&port);
+    for (int k = 0; k < 3 * port.gid_tbl_len; k++) {
+        snprintf(name, sizeof name, "ports/1/%s/%d", entries[k % 3], k / 3);
+        add_changing(t, context, folder, name);
+    }
+}
+
+static void add_for_programs(struct text *t, struct ibv_device *device)
+{
+    static const char *const none[] = {"lid", "sm_lid"}; /* as RoCE has them */
+    struct ibv_context *context = ibv_open_device(device);
+    char folder[128], path[256];
+    int number;
+    if (!context || sscanf(device->dev_name, "uverbs%d", &number) != 1)
+        return;
+    add_device(t, device, number);
+    snprintf(path, sizeof path, "dev/infiniband/%s", device->dev_name);
+    add(t, path, "/dev/null");
+    snprintf(folder, sizeof folder, "class/infiniband/%s", ibv_get_device_name(device));
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/ports/1/%s", folder, none[i]);
+        add(t, path, "0x0");
+    }
+    add_port(t, context, folder);
+    ibv_close_device(context);
+}
+
+/** Links to what the machine has in the folder @p at. */
+static void add_others(struct text *t, const char *at)
+{
+    char path[512];
+    DIR *dir = opendir(at);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (e->d_name[0] != '.' && snprintf(path, sizeof path, "%s/%s", at, e->d_name) < 200)
+            add(t, path + strlen(strncmp(at, "/sys/", 5) ? "/" : "/sys/"), "%s", path);
+    if (dir)
+        closedir(dir);
+}
+
+static void add_all(struct text *t, enum sysfs_reader reader)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
+    if (reader == SYSFS_PROGRAMS) {
+        add_others(t, "/sys/class/infiniband");
+        add_others(t, "/sys/class/infiniband_verbs");
+        add_others(t, "/dev/infiniband");
+    }
     add(t, "class/infiniband_verbs/abi_version", "6");
     add(t, "class/misc/rdma_cm/abi_version", "4");
-    for (int i = 0; list && list[i]; i++)
-        add_device(t, list[i], i);
+    for (int i = 0; list && list[i]; i++) {
+        if (reader == SYSFS_PROGRAMS)
+            add_for_programs(t, list[i]);
+        else
+            add_for_library(t, list[i], i);
+    }
     ibv_free_device_list(list);
 }
 
@@ -119,14 +202,12 @@ static int make_parents(int root, const char *path)
     return 0;
 }
 
-static char folder[512];
-
 /* Other programs start, too: whoever sees the file finds all of it. */
-static int write_file(int root, const char *path, const char *contents)
+static int write_file(const char *folder, int root, const char *path, const char *contents)
 {
-    char fresh[sizeof folder + 16];
+    char fresh[FOLDER_MAX + 16];
     snprintf(fresh, sizeof fresh, "%s/.new-XXXXXX", folder);
-    int fd = make_parents(root, path) == 0 ? mkostemp(fresh, O_CLOEXEC) : -1;
+    int fd = mkostemp(fresh, O_CLOEXEC);
     if (fd < 0)
         return -1;
     ssize_t len = (ssize_t)strlen(contents);
@@ -138,14 +219,30 @@ static int write_file(int root, const char *path, const char *contents)
     return -1;
 }
 
+static int make_link(int root, const char *path, const char *contents)
+{
+    char target[256];
+    snprintf(target, sizeof target, "%.*s", (int)strcspn(contents, "\n"), contents);
+    return symlinkat(target, root, path) == 0 || errno == EEXIST ? 0 : -1;
+}
+
+static int make_file(const char *folder, int root, const char *path, const char *contents)
+{
+    if (faccessat(root, path, R_OK, 0) == 0)
+        return 0;
+    if (make_parents(root, path) != 0)
+        return -1;
+    return contents[0] == '/' ? make_link(root, path, contents)
+                              : write_file(folder, root, path, contents);
+}
+
 /** Those that are not there. */
-static int write_all(const struct text *t)
+static int write_all(const char *folder, const struct text *t)
 {
     int root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = root < 0 ? -1 : 0;
     for (const char *at = t->bytes; !err && at < t->bytes + t->len;) {
         const char *contents = at + strlen(at) + 1;
-        if (faccessat(root, at, R_OK, 0) != 0)
-            err = write_file(root, at, contents);
+        err = make_file(folder, root, at, contents);
         at = contents + strlen(contents) + 1;
     }
     if (root >= 0)
@@ -188,41 +285,50 @@ static int make_base(char *base, size_t size)
     return make_own(base);
 }
 
-const char *uverbs_sysfs(void)
+static const char *_Atomic the_folder;
+
+/** The one that is told of: of two threads, the first one's. */
+static const char *publish(const char *folder)
 {
-    char base[256] = "";
+    const char *mine = strdup(folder), *before = NULL;
+    if (!mine || atomic_compare_exchange_strong(&the_folder, &before, mine))
+        return mine;
+    free((char *)mine);
+    return before;
+}
+
+const char *uverbs_sysfs(enum sysfs_reader reader)
+{
+    char base[256] = "", folder[FOLDER_MAX];
     struct text t = {0};
-    add_all(&t);
+    add_all(&t, reader);
     bool there = !t.failed && make_base(base, sizeof base) == 0;
     snprintf(folder, sizeof folder, "%s/sys-%016llx", base, (unsigned long long)hash(&t));
-    there = there && (mkdir(folder, 0700) == 0 || errno == EEXIST) && write_all(&t) == 0;
+    there = there && (mkdir(folder, 0700) == 0 || errno == EEXIST) && write_all(folder, &t) == 0;
     if (!there)
         fprintf(stderr, "anywarp: the devices cannot be described in %s: %s\n", base,
                 strerror(errno));
     free(t.bytes);
-    return there ? folder : NULL;
+    return there ? publish(folder) : NULL;
 }
 
 /* ---- Files that come and go: below a device's ports/1 ---- */
 
 #define DEVICES "/class/infiniband/"
 
-/** @return the entry of the GID table that a path names, and the device's and the file's name; or
- * -1 */
+/** @return the entry that a path names, and the device's and the file's name; or -1 */
 static int entry_of(const char *path, char device[64], char file[16])
 {
-    size_t len = strlen(folder);
-    int index, end = 0;
+    const char *folder = atomic_load(&the_folder);
+    size_t len = folder ? strlen(folder) : 0;
+    int end = 0;
     if (!len || strncmp(path, folder, len) != 0 ||
         strncmp(path + len, DEVICES, sizeof DEVICES - 1) != 0)
         return -1;
     path += len + sizeof DEVICES - 1;
-    if ((sscanf(path, "%63[^/]/ports/1/%15[^/]/%3d%n", device, file, &index, &end) == 3 &&
-         !strcmp(file, "gids") && !path[end]) ||
-        (sscanf(path, "%63[^/]/ports/1/gid_attrs/%15[^/]/%3d%n", device, file, &index, &end) == 3 &&
-         (!strcmp(file, "types") || !strcmp(file, "ndevs")) && !path[end]))
-        return index;
-    return -1;
+    if (sscanf(path, "%63[^/]/%n", device, &end) != 1 || !end)
+        return -1;
+    return sysfs_port_file(path + end, file);
 }
 
 bool uverbs_sysfs_changes(const char *path)
@@ -231,8 +337,8 @@ bool uverbs_sysfs_changes(const char *path)
     return entry_of(path, device, file) >= 0;
 }
 
-/** What the entry holds: zeros if it is empty, or gone. @return whether there is such a device */
-static bool find_gid(const char *name, uint32_t index, struct ibv_gid_entry *entry)
+/** Opens the device of this name, if there is one. */
+static struct ibv_context *open_named(const char *name)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
     struct ibv_context *context = NULL;
@@ -241,29 +347,20 @@ static bool find_gid(const char *name, uint32_t index, struct ibv_gid_entry *ent
             context = ibv_open_device(list[i]);
     }
     ibv_free_device_list(list);
-    if (!context)
-        return false;
-    if (ibv_query_gid_ex(context, 1, index, entry, 0) != 0)
-        *entry = (struct ibv_gid_entry){0};
-    ibv_close_device(context);
-    return true;
+    return context;
 }
 
 int uverbs_sysfs_open(const char *path)
 {
-    char device[64], file[16], line[64] = "IB/RoCE v1";
-    struct ibv_gid_entry entry;
+    char device[64], file[16], line[SYSFS_LINE + 1];
     int index = entry_of(path, device, file);
-    if (index < 0 || !find_gid(device, (uint32_t)index, &entry)) {
+    struct ibv_context *context = index < 0 ? NULL : open_named(device);
+    if (!context) {
         errno = ENOENT;
         return -1;
     }
-    if (!strcmp(file, "gids"))
-        print_words(line, entry.gid.raw, 8);
-    else if (!strcmp(file, "types") && entry.gid_type == IBV_GID_TYPE_ROCE_V2)
-        strcpy(line, "RoCE v2");
-    else if (!strcmp(file, "ndevs") && !if_indextoname(entry.ndev_ifindex, line))
-        strcpy(line, "lo");
+    sysfs_port_line(context, file, index, line);
+    ibv_close_device(context);
     int fd = memfd_create(file, MFD_CLOEXEC);
     if (fd < 0)
         return -1;

@@ -36,6 +36,8 @@ static int env(int argc, char **argv)
     print_variable("PATH", "${PATH:+$PATH:}", tool_programs, "");
     if (*tool_preload)
         print_variable("LD_PRELOAD", "", tool_preload, "");
+    if (tool_paths())
+        print_variable("LD_PRELOAD", "${LD_PRELOAD:+$LD_PRELOAD:}", tool_paths(), "");
     return 0;
 }
 

@@ -47,6 +47,11 @@ static bool has_token(const char *path)
     return false;
 }
 
+bool tool_is_word(const char *path, const char *separators)
+{
+    return !path[strcspn(path, separators)] && !has_token(path);
+}
+
 void tool_check_folder(const char *path, const char *separators, const char *names)
 {
     if (path[strcspn(path, separators)])

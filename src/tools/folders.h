@@ -3,6 +3,8 @@
 #ifndef ANYWARP_TOOLS_FOLDERS_H
 #define ANYWARP_TOOLS_FOLDERS_H
 
+#include <stdbool.h>
+
 /* Absolute, or relative to the folder of the command, with "../" at the beginning only. paths.c,
  * compiled once for each place. */
 extern const char tool_libraries_at[];
@@ -18,5 +20,7 @@ void tool_find_folders(void);
  * @param names       those, in words
  */
 void tool_check_folder(const char *path, const char *separators, const char *names);
+/** Whether it can. */
+bool tool_is_word(const char *path, const char *separators);
 
 #endif

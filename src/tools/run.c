@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/elf.h"
+#include "tools/elf_dynamic.h"
 #include "tools/folders.h"
 #include "tools/like.h"
 #include "tools/program.h"
@@ -96,6 +97,49 @@ static void set_system_libraries(void)
     }
 }
 
+const char *tool_paths(void)
+{
+    static char path[PATH_MAX];
+    const char *wanted = getenv("ANYWARP_PATHS");
+    if (*tool_preload || (wanted && !strcmp(wanted, "off")))
+        return NULL;
+    bool fits =
+        snprintf(path, sizeof(path), "%s/libanywarp-paths.so", tool_libraries) < (int)sizeof(path);
+    return fits && tool_is_word(path, ": ") && access(path, R_OK) == 0 ? path : NULL;
+}
+
+/* AddressSanitizer ends a program that has a library before it. */
+static bool has_sanitizer(const char *program)
+{
+    struct elf e;
+    struct elf_dynamic d;
+    bool found = false;
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    elf_init(&e, fd);
+    if (e.kind == ELF_NATIVE) {
+        bool whole = elf_dynamic_init(&d, &e);
+        for (size_t i = 0; whole && i < d.n_needed; i++)
+            found |= !strncmp(d.needed[i], "libasan.", strlen("libasan."));
+        elf_dynamic_fini(&d);
+    }
+    elf_fini(&e);
+    close(fd);
+    return found;
+}
+
+static void preload_paths(const char *name)
+{
+    const char *path = tool_paths(), *already = getenv("LD_PRELOAD");
+    if (!path || (already && strstr(already, path)))
+        return;
+    char *program = program_find(name);
+    if (!has_sanitizer(program))
+        extend("LD_PRELOAD", path, false);
+    free(program);
+}
+
 static void set_variable(char *assignment)
 {
     char *equals = strchr(assignment, '=');
@@ -120,6 +164,7 @@ void tool_exec(char **argv)
 {
     tool_check_libraries();
     tool_set_environment();
+    preload_paths(*argv);
     become(argv);
 }
 

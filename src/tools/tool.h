@@ -45,6 +45,12 @@ void tool_set_environment(void);
  * status. */
 _Noreturn void tool_exec(char **argv);
 
+/**
+ * The library to preload for programs that look for devices by paths.
+ * @return NULL: it is not wanted, not there, or in a folder of which the loader would see a part
+ */
+const char *tool_paths(void);
+
 /** Ends the process if one of the two libraries is not where it should be. */
 void tool_check_libraries(void);
 

@@ -7,7 +7,7 @@
 cc=${CC:-cc}
 libraries=$BUILDDIR/.libs
 no_test_variables
-preload=$("$ANYWARP" env | sed -n 's/^export LD_PRELOAD=//p')
+preload=$("$ANYWARP" env | sed -n '/libanywarp-paths/d; s/^export LD_PRELOAD=//p')
 unset IBV_CONFIG_DIR ANYWARP_DEVICES ANYWARP_CONGESTION SYSFS_PATH
 printf 'int main(void) { return 7; }\n' >"$dir/main.c"
 

@@ -160,8 +160,8 @@ static void test_identity(void **state)
     assert_ptr_equal(dev, device());
     assert_int_equal(dev->index, 0);
     assert_string_equal(dev->pub.name, "anywarp0");
-    assert_string_equal(dev->pub.dev_name, "uverbs0");
-    assert_string_equal(dev->pub.dev_path, "/sys/class/infiniband_verbs/uverbs0");
+    assert_string_equal(dev->pub.dev_name, "uverbs192");
+    assert_string_equal(dev->pub.dev_path, "/sys/class/infiniband_verbs/uverbs192");
     assert_string_equal(dev->pub.ibdev_path, "/sys/class/infiniband/anywarp0");
     assert_int_equal(dev->pub.node_type, IBV_NODE_RNIC);
     assert_int_equal(dev->pub.transport_type, IBV_TRANSPORT_IWARP);

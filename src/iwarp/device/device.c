@@ -68,6 +68,9 @@ static void make_up_mac(const char *interface, uint8_t mac[6])
     mac[0] = (mac[0] & 0xfc) | 0x02;
 }
 
+/* Adapters of the machine have the numbers below. */
+#define FIRST_UVERBS 192
+
 /* The names have the shape that programs know: they take their last parts and numbers. */
 static void add(const char *name, const char *interface, bool roce)
 {
@@ -78,9 +81,9 @@ static void add(const char *name, const char *interface, bool roce)
     pub->node_type = roce ? IBV_NODE_CA : IBV_NODE_RNIC;
     pub->transport_type = roce ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP;
     snprintf(pub->name, sizeof(pub->name), "%s", name);
-    snprintf(pub->dev_name, sizeof(pub->dev_name), "uverbs%d", dev->index);
+    snprintf(pub->dev_name, sizeof(pub->dev_name), "uverbs%d", FIRST_UVERBS + dev->index);
     snprintf(pub->dev_path, sizeof(pub->dev_path), "/sys/class/infiniband_verbs/uverbs%d",
-             dev->index);
+             FIRST_UVERBS + dev->index);
     snprintf(pub->ibdev_path, sizeof(pub->ibdev_path), "/sys/class/infiniband/%s", name);
     snprintf(dev->interface, sizeof(dev->interface), "%s", interface);
     if (!iw_netif_mac(interface, dev->mac, &dev->mac_ifindex))

@@ -312,6 +312,10 @@ static const struct iw_knob knobs[] = {
      "refuse what this adapter would refuse; none: only what this one does", parse_like},
     {"ANYWARP_RSOCKET_CONF", "path", "a directory", "/etc/rdma/rsocket",
      "where rsockets find their defaults", NULL},
+    {"ANYWARP_PATHS", "choice", "on, off", "on",
+     "whether programs find the devices by paths below /sys/class/infiniband, "
+     "/sys/class/infiniband_verbs and /dev/infiniband",
+     NULL},
     {"ANYWARP_UVERBS_TRACE", "path", "a file", NULL,
      "a line for each command with anywarp run --system-libraries", NULL},
     {"ANYWARP_UVERBS_IOCTL", "choice", "on, off", "off",
