@@ -80,6 +80,14 @@ expect_status 'bash' shell 20 0
 grep -q '^anywarp0/ports/1/state: 4: ACTIVE$' "$dir/shell" && grep -q '^/sys/class/infiniband/anywarp0$' "$dir/shell" &&
     grep -q ' Gb/sec (' "$dir/shell" || failed 'bash sees something else' shell
 
+# ibstatus of infiniband-diags is a script, which reads nothing else.
+if command -v ibstatus >/dev/null; then
+    start ibstatus ibstatus
+    expect_status 'ibstatus' ibstatus 20 0
+    grep -q "^Infiniband device 'anywarp0' port 1 status:" "$dir/ibstatus" &&
+        grep -q 'phys state:.*5: LinkUp$' "$dir/ibstatus" || failed 'ibstatus sees something else' ibstatus
+fi
+
 # Files say what the calls say.
 if command -v ibv_devinfo >/dev/null; then
     start info ibv_devinfo -v
