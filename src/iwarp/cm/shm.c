@@ -159,14 +159,18 @@ struct arrival {
     uint32_t ring;
 };
 
-/** The initiator hears of it by the bell, not by TCP. */
-static bool meet(struct iw_cm *cm, const struct arrival *a)
+/**
+ * The initiator hears of it by the bell, not by TCP.
+ * @param kept  [out] the bell is the connection's, whose end closes it
+ */
+static bool meet(struct iw_cm *cm, const struct arrival *a, bool *kept)
 {
     lock_get(&cm->lock);
     bool done = begin_locked(cm) && !iw_pages_open(&cm->shm.pages, a->memory, a->ring) &&
                 attach(cm, false, a->bell);
     if (done)
         iwc_stream_shm_ring(&cm->shm.stream);
+    *kept = cm->shm.bell >= 0;
     lock_put(&cm->lock);
     return done;
 }
@@ -181,11 +185,11 @@ static void taken(struct iw_offer *o, int bell, int memory, uint32_t ring)
 {
     struct iw_cm *cm = container_of(o, struct iw_cm, shm.offer);
     struct arrival a = {.bell = bell, .memory = memory, .ring = ring};
-    bool done = meet(cm, &a);
+    bool kept, done = meet(cm, &a, &kept);
     sys_close(memory);
     if (done)
         iw_cm_with_qp(cm, switch_to_it);
-    else if (cm->shm.bell < 0)
+    if (!kept)
         sys_close(bell);
     iw_cm_put(cm);
 }
