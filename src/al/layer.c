@@ -48,8 +48,12 @@ ib_api_status_t ib_close_al(const ib_al_handle_t h_al)
     struct al_layer *l = al_get(&al_layer_kind, h_al);
     if (!l)
         return IB_INVALID_AL_HANDLE;
-    l->left_to_thread = thread;
+    bool first = !atomic_exchange(&l->closes, true);
+    if (first)
+        l->left_to_thread = thread;
     al_put(&l->o);
+    if (!first)
+        return IB_INVALID_AL_HANDLE;
     ib_api_status_t status = al_destroy(&al_layer_kind, h_al, ib_sync_destroy);
     if (status == IB_SUCCESS && !thread)
         event_thread_put();

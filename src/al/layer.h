@@ -11,6 +11,7 @@
 
 struct al_layer {
     struct al_object o;
+    atomic_bool closes;  /* somebody has begun to */
     bool left_to_thread; /* it was closed by a callback: the thread is let go when it is released */
     pthread_mutex_t lock;
     struct rdma_event_channel *channel; /* of all its connections; the lock */

@@ -170,6 +170,40 @@ static void layers_are_closed_with_all(void **state)
     }
 }
 
+static ib_al_handle_t closed_by_two;
+static atomic_bool closes;
+static atomic_int closed;
+
+static void close_in_callback(void *context)
+{
+    (void)context;
+    while (!closes)
+        continue;
+    closed += ib_close_al(closed_by_two) == IB_SUCCESS;
+    closed += 1000;
+}
+
+/* A layer is closed once, and others stay as they are. */
+static void a_layer_is_closed_by_two(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        struct al_world mine;
+        ib_pd_handle_t pd;
+        al_open(&mine);
+        closed_by_two = mine.al;
+        closes = false;
+        closed = 0;
+        OK(ib_dealloc_pd(mine.pd, close_in_callback));
+        closes = true;
+        closed += ib_close_al(mine.al) == IB_SUCCESS;
+        al_await(&closed, 1001);
+        assert_int_equal(closed, 1001);
+        OK(ib_alloc_pd(w.ca, IB_PDT_NORMAL, NULL, &pd));
+        OK(ib_dealloc_pd(pd, ib_sync_destroy));
+    }
+}
+
 /* ---- calls that wait ---- */
 
 static struct al_link shared;
@@ -343,6 +377,7 @@ int main(void)
         cmocka_unit_test(handles_go_stale_in_use),
         cmocka_unit_test(connections_end_in_the_middle),
         cmocka_unit_test(layers_are_closed_with_all),
+        cmocka_unit_test(a_layer_is_closed_by_two),
         cmocka_unit_test(one_of_two_calls_waits),
         cmocka_unit_test(a_late_call_while_another_waits),
 #ifndef __SANITIZE_THREAD__ /* it starts no thread in a child of a process with threads */
