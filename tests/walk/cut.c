@@ -13,6 +13,15 @@ void walk_ending(struct walk *w, unsigned link)
     w->side[link][0].ending = w->side[link][1].ending = true;
 }
 
+/** Whether the receive of a Send that has completed is in a CQ still, or in a thread's hand. */
+static bool owes_a_receive(struct walk_side *sender)
+{
+    for (uint64_t i = sender->over; i < sender->good && !sender->peer->purged; i++)
+        if (walk_op(sender, i)->unheard)
+            return sender->walk->acknowledged;
+    return false;
+}
+
 void walk_drain(struct walk_side *s)
 {
     struct walk *w = s->walk;
@@ -22,7 +31,8 @@ void walk_drain(struct walk_side *s)
         walk_post_barrier(s);
     while (s->done < s->next || s->own.taken < s->own.posted)
         walk_wait_on(w, &since);
-    while (walk_wait_on(w, &since)) /* what it had of a SRQ */
+    /* What it had of a SRQ. */
+    while (walk_wait_on(w, &since) || owes_a_receive(s) || owes_a_receive(s->peer))
         ;
 }
 
