@@ -12,7 +12,10 @@
 #include <linux/kthread.h>
 #include <linux/workqueue.h>
 
-/* Works and queues of all are under one lock: they are few, and what they do is long. */
+/*
+ * Works and queues of all are under one lock: they are few, and what they do is long. Whether a work
+ * is pending, and where, is read without it by who asks, as in the kernel.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* some work runs or waits no more */
 static LIST_HEAD(queues);
@@ -78,7 +81,7 @@ static void *live(void *arg)
         }
         struct work_struct *w = list_first_entry(&wq->works, struct work_struct, entry);
         list_del(&w->entry);
-        w->pending = false; /* it may queue itself, or free itself */
+        WRITE_ONCE(w->pending, false); /* it may queue itself, or free itself */
         wq->running = w;
         pthread_mutex_unlock(&lock);
         w->func(w);
@@ -137,7 +140,7 @@ struct workqueue_struct *kverbs_alloc_workqueue(const char *name, ...)
 static void take_out_locked(struct work_struct *w)
 {
     list_del(&w->entry);
-    w->pending = false;
+    WRITE_ONCE(w->pending, false);
     pthread_cond_broadcast(&freed);
 }
 
@@ -193,8 +196,8 @@ bool queue_work(struct workqueue_struct *wq, struct work_struct *w)
     pthread_mutex_lock(&lock);
     bool queued = may_queue_locked(w);
     if (queued) {
-        w->pending = true;
-        w->wq = wq;
+        WRITE_ONCE(w->pending, true);
+        WRITE_ONCE(w->wq, wq);
         queue_locked(wq, w);
     }
     pthread_mutex_unlock(&lock);
@@ -208,8 +211,8 @@ bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *d, uns
     pthread_mutex_lock(&lock);
     bool queued = may_queue_locked(&d->work);
     if (queued) {
-        d->work.pending = true;
-        d->work.wq = wq;
+        WRITE_ONCE(d->work.pending, true);
+        WRITE_ONCE(d->work.wq, wq);
         d->due = jiffies + delay;
         struct list_head *at = wq->delayed.next;
         while (at != &wq->delayed &&

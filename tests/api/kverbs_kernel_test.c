@@ -522,7 +522,7 @@ static void do_restless(struct work_struct *w)
 {
     struct restless *r = container_of(w, struct restless, work);
     int queued = 0;
-    r->runs++;
+    WRITE_ONCE(r->runs, r->runs + 1);
     while (queued < 2) {
         if (queue_work(r->wq, w))
             queued++;
