@@ -13,8 +13,8 @@
 #include <linux/workqueue.h>
 
 /*
- * Works and queues of all are under one lock: they are few, and what they do is long. Whether a work
- * is pending, and where, is read without it by who asks, as in the kernel.
+ * Works and queues of all are under one lock: they are few, and what they do is long. Whether a
+ * work is pending, and where, is read without it by who asks, as in the kernel.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* some work runs or waits no more */
