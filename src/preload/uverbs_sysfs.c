@@ -22,6 +22,11 @@
 
 enum { FOLDER_MAX = 512 };
 
+/* In the folder, as in /sys and in /. */
+#define IB    "class/infiniband"
+#define VERBS "class/infiniband_verbs"
+#define NODES "dev/infiniband"
+
 /* All files in one string, path and contents, each with its 0, so that they can be hashed. Contents
  * that begin with a slash are where a symbolic link goes to. */
 struct text {
@@ -30,19 +35,22 @@ struct text {
     bool failed;
 };
 
-static void add(struct text *t, const char *path, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/** A file of this name in a folder. */
+static void add(struct text *t, const char *folder, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-static void add(struct text *t, const char *path, const char *format, ...)
+static void add(struct text *t, const char *folder, const char *name, const char *format, ...)
 {
-    char contents[256];
+    char path[256], contents[256];
     va_list ap;
     va_start(ap, format);
     int n = vsnprintf(contents, sizeof contents - 1, format, ap);
     va_end(ap);
-    size_t path_len = strlen(path) + 1, len = (size_t)n + 2;
-    char *bytes = realloc(t->bytes, t->len + path_len + len);
-    if (!bytes || n < 0 || len > sizeof contents) {
+    int at = snprintf(path, sizeof path, "%s/%s", folder, name);
+    size_t path_len = (size_t)at + 1, len = (size_t)n + 2;
+    bool fits = at > 0 && path_len <= sizeof path && n >= 0 && len <= sizeof contents;
+    char *bytes = fits ? realloc(t->bytes, t->len + path_len + len) : NULL;
+    if (!bytes) {
         t->failed = true;
         return;
     }
@@ -53,85 +61,59 @@ static void add(struct text *t, const char *path, const char *format, ...)
     t->len += path_len + len;
 }
 
-static void add_guid(struct text *t, const char *path, uint64_t guid)
+static void add_guid(struct text *t, const char *folder, const char *name, uint64_t guid)
 {
     char line[64];
     sysfs_words(line, (const uint8_t *)&guid, 4);
-    add(t, path, "%s", line);
-}
-
-static void add_guids(struct text *t, struct ibv_device *device, const char *ib)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/node_guid", ib);
-    add_guid(t, path, ibv_get_device_guid(device));
-    snprintf(path, sizeof path, "%s/sys_image_guid", ib);
-    add_guid(t, path, ibv_get_device_guid(device));
-}
-
-static void add_modalias(struct text *t, const char *folder)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/device/modalias", folder);
-    add(t, path, "%s", MODALIAS);
+    add(t, folder, name, "%s", line);
 }
 
 /* Without opening it: programs that never ask for a device have no thread of the engine's. */
 static void add_device(struct text *t, struct ibv_device *device, int number)
 {
     const char *name = ibv_get_device_name(device);
-    char verbs[64], ib[128], path[256];
-    snprintf(verbs, sizeof verbs, "class/infiniband_verbs/uverbs%d", number);
-    snprintf(path, sizeof path, "%s/ibdev", verbs);
-    add(t, path, "%s", name);
-    snprintf(path, sizeof path, "%s/dev", verbs);
-    add(t, path, "%d:%d", UVERBS_MAJOR, UVERBS_MINOR + number);
-    snprintf(path, sizeof path, "%s/abi_version", verbs);
-    add(t, path, "1");
+    char folder[128];
+    snprintf(folder, sizeof folder, VERBS "/uverbs%d", number);
+    add(t, folder, "ibdev", "%s", name);
+    add(t, folder, "dev", "%d:%d", UVERBS_MAJOR, UVERBS_MINOR + number);
+    add(t, folder, "abi_version", "1");
 
-    snprintf(ib, sizeof ib, "class/infiniband/%s", name);
-    snprintf(path, sizeof path, "%s/node_type", ib);
-    add(t, path, "%s", device->node_type == IBV_NODE_RNIC ? "4: RNIC" : "1: CA");
-    add_guids(t, device, ib);
-    snprintf(path, sizeof path, "%s/fw_ver", ib);
-    add(t, path, "%s", PACKAGE_VERSION);
-    snprintf(path, sizeof path, "%s/node_desc", ib);
-    add(t, path, "%s", name);
-    snprintf(path, sizeof path, "%s/ports/1/pkeys/0", ib);
-    add(t, path, "0xffff");
-    snprintf(path, sizeof path, "%s/ports/1/link_layer", ib);
-    add(t, path, "Ethernet");
+    snprintf(folder, sizeof folder, IB "/%s", name);
+    add(t, folder, "node_type", "%s", device->node_type == IBV_NODE_RNIC ? "4: RNIC" : "1: CA");
+    add_guid(t, folder, "node_guid", ibv_get_device_guid(device));
+    add_guid(t, folder, "sys_image_guid", ibv_get_device_guid(device));
+    add(t, folder, "fw_ver", "%s", PACKAGE_VERSION);
+    add(t, folder, "node_desc", "%s", name);
+    add(t, folder, "ports/1/pkeys/0", "0xffff");
+    add(t, folder, "ports/1/link_layer", "Ethernet");
 }
 
 static void add_for_library(struct text *t, struct ibv_device *device, int number)
 {
     char folder[128];
     add_device(t, device, number);
-    snprintf(folder, sizeof folder, "class/infiniband_verbs/uverbs%d", number);
-    add_modalias(t, folder);
-    snprintf(folder, sizeof folder, "class/infiniband/%s", ibv_get_device_name(device));
-    add_modalias(t, folder);
+    snprintf(folder, sizeof folder, VERBS "/uverbs%d", number);
+    add(t, folder, "device/modalias", MODALIAS);
+    snprintf(folder, sizeof folder, IB "/%s", ibv_get_device_name(device));
+    add(t, folder, "device/modalias", MODALIAS);
 }
 
 static void add_changing(struct text *t, struct ibv_context *context, const char *folder,
                          const char *name)
 {
-    char path[256], file[16], line[SYSFS_LINE];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    char file[16], line[SYSFS_LINE];
     sysfs_port_line(context, file, sysfs_port_file(name, file), line);
-    add(t, path, "%s", line);
+    add(t, folder, name, "%s", line);
 }
 
 static void add_port(struct text *t, struct ibv_context *context, const char *folder)
 {
-    static const char *const files[] = {"state", "phys_state", "rate"};
+    static const char *const files[] = {"ports/1/state", "ports/1/phys_state", "ports/1/rate"};
     static const char *const entries[] = {"gids", "gid_attrs/types", "gid_attrs/ndevs"};
     struct ibv_port_attr port = {0};
     char name[64];
-    for (size_t i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "ports/1/%s", files[i]);
-        add_changing(t, context, folder, name);
-    }
+    for (size_t i = 0; i < 3; i++)
+        add_changing(t, context, folder, files[i]);
     (ibv_query_port)(context, 1, (struct _compat_ibv_port_attr *)&port);
     for (int k = 0; k < 3 * port.gid_tbl_len; k++) {
         snprintf(name, sizeof name, "ports/1/%s/%d", entries[k % 3], k / 3);
@@ -141,32 +123,31 @@ static void add_port(struct text *t, struct ibv_context *context, const char *fo
 
 static void add_for_programs(struct text *t, struct ibv_device *device)
 {
-    static const char *const none[] = {"lid", "sm_lid"}; /* as RoCE has them */
-    struct ibv_context *context = ibv_open_device(device);
-    char folder[128], path[256];
+    char folder[128];
     int number;
-    if (!context || sscanf(device->dev_name, "uverbs%d", &number) != 1)
+    if (sscanf(device->dev_name, "uverbs%d", &number) != 1)
+        return;
+    struct ibv_context *context = ibv_open_device(device);
+    if (!context)
         return;
     add_device(t, device, number);
-    snprintf(path, sizeof path, "dev/infiniband/%s", device->dev_name);
-    add(t, path, "/dev/null");
-    snprintf(folder, sizeof folder, "class/infiniband/%s", ibv_get_device_name(device));
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/ports/1/%s", folder, none[i]);
-        add(t, path, "0x0");
-    }
+    add(t, NODES, device->dev_name, "/dev/null");
+    snprintf(folder, sizeof folder, IB "/%s", ibv_get_device_name(device));
+    add(t, folder, "ports/1/lid", "0x0"); /* as RoCE has them */
+    add(t, folder, "ports/1/sm_lid", "0x0");
     add_port(t, context, folder);
     ibv_close_device(context);
 }
 
-/** Links to what the machine has in the folder @p at. */
-static void add_others(struct text *t, const char *at)
+/** Links to what the machine has of that in @p parent. */
+static void add_others(struct text *t, const char *parent, const char *folder)
 {
-    char path[512];
+    char at[64];
+    snprintf(at, sizeof at, "%s%s", parent, folder);
     DIR *dir = opendir(at);
     for (struct dirent *e; dir && (e = readdir(dir));)
-        if (e->d_name[0] != '.' && snprintf(path, sizeof path, "%s/%s", at, e->d_name) < 200)
-            add(t, path + strlen(strncmp(at, "/sys/", 5) ? "/" : "/sys/"), "%s", path);
+        if (e->d_name[0] != '.' && strlen(at) + 1 + strlen(e->d_name) < 200)
+            add(t, folder, e->d_name, "%s/%s", at, e->d_name);
     if (dir)
         closedir(dir);
 }
@@ -175,12 +156,12 @@ static void add_all(struct text *t, enum sysfs_reader reader)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
     if (reader == SYSFS_PROGRAMS) {
-        add_others(t, "/sys/class/infiniband");
-        add_others(t, "/sys/class/infiniband_verbs");
-        add_others(t, "/dev/infiniband");
+        add_others(t, "/sys/", IB);
+        add_others(t, "/sys/", VERBS);
+        add_others(t, "/", NODES);
     }
-    add(t, "class/infiniband_verbs/abi_version", "6");
-    add(t, "class/misc/rdma_cm/abi_version", "4");
+    add(t, VERBS, "abi_version", "6");
+    add(t, "class/misc/rdma_cm", "abi_version", "4");
     for (int i = 0; list && list[i]; i++) {
         if (reader == SYSFS_PROGRAMS)
             add_for_programs(t, list[i]);
@@ -314,7 +295,7 @@ const char *uverbs_sysfs(enum sysfs_reader reader)
 
 /* ---- Files that come and go: below a device's ports/1 ---- */
 
-#define DEVICES "/class/infiniband/"
+#define DEVICES "/" IB "/"
 
 /** @return the entry that a path names, and the device's and the file's name; or -1 */
 static int entry_of(const char *path, char device[64], char file[16])
