@@ -4,14 +4,13 @@
  * paths. All other paths go on to the next definition.
  */
 #undef _FORTIFY_SOURCE
-#include "preload/next.h"
+#include "preload/open.h"
 #include "preload/paths_tree.h"
 #include "preload/uverbs_sysfs.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,69 +23,24 @@
 
 /* ---- open ---- */
 
-typedef int open_fn(const char *, int, ...);
-typedef int openat_fn(int, const char *, int, ...);
-typedef int open_2_fn(const char *, int);
-typedef int openat_2_fn(int, const char *, int);
-
-static mode_t mode_of(int flags, va_list ap)
+static bool takes(const char *path, int flags, int *fd)
 {
-    return flags & (O_CREAT | __O_TMPFILE) ? va_arg(ap, mode_t) : 0;
+    char room[PATHS_ROOM];
+    const char *mapped = paths_map(path, room);
+    if (mapped == path)
+        return false;
+    *fd = paths_open(path, mapped, flags);
+    return true;
 }
 
-#define OPEN(name)                                                                                 \
-    EXPORT int name(const char *path, int flags, ...)                                              \
-    {                                                                                              \
-        char room[PATHS_ROOM];                                                                     \
-        const char *mapped = paths_map(path, room);                                                \
-        if (mapped != path)                                                                        \
-            return paths_open(path, mapped, flags);                                                \
-        va_list ap;                                                                                \
-        va_start(ap, flags);                                                                       \
-        mode_t mode = mode_of(flags, ap);                                                          \
-        va_end(ap);                                                                                \
-        return NEXT(open_fn *, #name)(path, flags, mode);                                          \
-    }
-#define OPENAT(name)                                                                               \
-    EXPORT int name(int at, const char *path, int flags, ...)                                      \
-    {                                                                                              \
-        char room[PATHS_ROOM];                                                                     \
-        const char *mapped = paths_map(path, room);                                                \
-        if (mapped != path)                                                                        \
-            return paths_open(path, mapped, flags);                                                \
-        va_list ap;                                                                                \
-        va_start(ap, flags);                                                                       \
-        mode_t mode = mode_of(flags, ap);                                                          \
-        va_end(ap);                                                                                \
-        return NEXT(openat_fn *, #name)(at, path, flags, mode);                                    \
-    }
-#define OPEN_2(name)                                                                               \
-    int name(const char *path, int flags);                                                         \
-    EXPORT int name(const char *path, int flags)                                                   \
-    {                                                                                              \
-        char room[PATHS_ROOM];                                                                     \
-        const char *mapped = paths_map(path, room);                                                \
-        return mapped != path ? paths_open(path, mapped, flags)                                    \
-                              : NEXT(open_2_fn *, #name)(path, flags);                             \
-    }
-#define OPENAT_2(name)                                                                             \
-    int name(int at, const char *path, int flags);                                                 \
-    EXPORT int name(int at, const char *path, int flags)                                           \
-    {                                                                                              \
-        char room[PATHS_ROOM];                                                                     \
-        const char *mapped = paths_map(path, room);                                                \
-        return mapped != path ? paths_open(path, mapped, flags)                                    \
-                              : NEXT(openat_2_fn *, #name)(at, path, flags);                       \
-    }
-
-OPEN(open)
-OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
-OPEN_2(__open_2)
-OPEN_2(__open64_2)
-OPENAT_2(__openat_2)
-OPENAT_2(__openat64_2)
+OPEN(open, takes)
+OPEN(open64, takes)
+OPENAT(openat, takes)
+OPENAT(openat64, takes)
+OPEN_2(__open_2, takes)
+OPEN_2(__open64_2, takes)
+OPENAT_2(__openat_2, takes)
+OPENAT_2(__openat64_2, takes)
 
 typedef FILE *fopen_fn(const char *, const char *);
 

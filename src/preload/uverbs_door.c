@@ -6,7 +6,7 @@
  */
 #include <anywarp/uverbs.h>
 
-#include "preload/next.h"
+#include "preload/open.h"
 #include "preload/uverbs_sysfs.h"
 #include "uverbs/file.h"
 
@@ -105,54 +105,21 @@ static int open_ours(int number, const char *path, int flags)
     return fd;
 }
 
-typedef int open_fn(const char *, int, ...);
-typedef int openat_fn(int, const char *, int, ...);
-typedef int open_2_fn(const char *, int);
-
-static mode_t mode_of(int flags, va_list ap)
+static bool takes(const char *path, int flags, int *fd)
 {
-    return flags & (O_CREAT | __O_TMPFILE) ? va_arg(ap, mode_t) : 0;
+    int number = device_of(path);
+    if (number == NOT_OURS)
+        return false;
+    *fd = open_ours(number, path, flags);
+    return true;
 }
 
-#define OPEN(name)                                                                                 \
-    EXPORT int name(const char *path, int flags, ...)                                              \
-    {                                                                                              \
-        int number = device_of(path);                                                              \
-        if (number != NOT_OURS)                                                                    \
-            return open_ours(number, path, flags);                                                 \
-        va_list ap;                                                                                \
-        va_start(ap, flags);                                                                       \
-        mode_t mode = mode_of(flags, ap);                                                          \
-        va_end(ap);                                                                                \
-        return NEXT(open_fn *, #name)(path, flags, mode);                                          \
-    }
-#define OPENAT(name)                                                                               \
-    EXPORT int name(int at, const char *path, int flags, ...)                                      \
-    {                                                                                              \
-        int number = device_of(path);                                                              \
-        if (number != NOT_OURS)                                                                    \
-            return open_ours(number, path, flags);                                                 \
-        va_list ap;                                                                                \
-        va_start(ap, flags);                                                                       \
-        mode_t mode = mode_of(flags, ap);                                                          \
-        va_end(ap);                                                                                \
-        return NEXT(openat_fn *, #name)(at, path, flags, mode);                                    \
-    }
-#define OPEN_2(name)                                                                               \
-    int name(const char *path, int flags);                                                         \
-    EXPORT int name(const char *path, int flags)                                                   \
-    {                                                                                              \
-        int number = device_of(path);                                                              \
-        return number != NOT_OURS ? open_ours(number, path, flags)                                 \
-                                  : NEXT(open_2_fn *, #name)(path, flags);                         \
-    }
-
-OPEN(open)
-OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
-OPEN_2(__open_2)
-OPEN_2(__open64_2)
+OPEN(open, takes)
+OPEN(open64, takes)
+OPENAT(openat, takes)
+OPENAT(openat64, takes)
+OPEN_2(__open_2, takes)
+OPEN_2(__open64_2, takes)
 
 /* ---- What is there ---- */
 
