@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "compat/handle.h"
+#include "compat/thread.h"
 
 enum { SOURCE = 1 };
 
@@ -140,14 +140,10 @@ static int start(struct life *l, const char *name)
     struct epoll_event e = {.events = EPOLLIN};
     if (l->epoll < 0 || l->bell < 0 || epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->bell, &e) != 0)
         return errno;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e_create = pthread_create(&l->thread, NULL, live, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (e_create == 0)
+    int error = thread_start(&l->thread, live, l);
+    if (error == 0)
         pthread_setname_np(l->thread, name);
-    return e_create;
+    return error;
 }
 
 int event_thread_get(const char *name)

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "compat/thread.h"
 #include "kverbs/census.h"
 #include "kverbs/pd.h"
 #include "kverbs/qp.h"
@@ -140,11 +140,7 @@ static int start(void)
     if (fd < 0)
         return fd;
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int e = thread_start(&thread, serve, (void *)(intptr_t)fd);
     if (e)
         return -e;
     pthread_setname_np(thread, "rdma_cm");

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "compat/thread.h"
 #include "kverbs/census.h"
 
 #include <linux/kthread.h>
@@ -174,12 +174,8 @@ struct task_struct *kthread_create(int (*fn)(void *data), void *data, const char
     va_start(ap, name);
     vsnprintf(t->ib.comm, sizeof t->ib.comm, name, ap);
     va_end(ap);
-    sigset_t all, before;
-    sigfillset(&all);
     kv_count(KV_THREAD, 1);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(&t->thread, NULL, live, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int e = thread_start(&t->thread, live, t);
     if (e) {
         kv_count(KV_THREAD, -1);
         free_task(t);

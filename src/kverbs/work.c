@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "kverbs/census.h"
+#include "compat/thread.h"
 #include "kverbs/work.h"
 
 #include <linux/completion.h>
@@ -102,12 +100,7 @@ static struct workqueue_struct *start(const char *name, va_list ap)
     INIT_LIST_HEAD(&wq->delayed);
     pthread_cond_init(&wq->changed, NULL);
     vsnprintf(wq->name, sizeof wq->name, name, ap);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(&wq->thread, NULL, live, wq);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (e) {
+    if (thread_start(&wq->thread, live, wq) != 0) {
         free(wq);
         return NULL;
     }
