@@ -18,6 +18,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* some work runs or waits no more */
 static LIST_HEAD(queues);
 
+enum { NAME = 16 };
+
 struct workqueue_struct {
     struct list_head entry;
     struct list_head works, delayed; /* delayed: the earliest first */
@@ -25,7 +27,7 @@ struct workqueue_struct {
     pthread_cond_t changed;
     pthread_t thread;
     bool ending;
-    char name[16];
+    char name[NAME];
 };
 
 static struct workqueue_struct *system_queue;
@@ -91,7 +93,7 @@ static void *live(void *arg)
     return NULL;
 }
 
-static struct workqueue_struct *start(const char *name, va_list ap)
+static struct workqueue_struct *start(const char *name)
 {
     struct workqueue_struct *wq = calloc(1, sizeof *wq);
     if (!wq)
@@ -99,7 +101,7 @@ static struct workqueue_struct *start(const char *name, va_list ap)
     INIT_LIST_HEAD(&wq->works);
     INIT_LIST_HEAD(&wq->delayed);
     pthread_cond_init(&wq->changed, NULL);
-    vsnprintf(wq->name, sizeof wq->name, name, ap);
+    snprintf(wq->name, sizeof wq->name, "%s", name);
     if (thread_start(&wq->thread, live, wq) != 0) {
         free(wq);
         return NULL;
@@ -110,24 +112,15 @@ static struct workqueue_struct *start(const char *name, va_list ap)
     return wq;
 }
 
-static __attribute__((format(printf, 1, 2))) struct workqueue_struct *start_named(const char *name,
-                                                                                  ...)
-{
-    va_list ap;
-    va_start(ap, name);
-    struct workqueue_struct *wq = start(name, ap);
-    va_end(ap);
-    return wq;
-}
-
-struct workqueue_struct *kverbs_alloc_workqueue(const char *name, ...)
+struct workqueue_struct *kverbs_alloc_workqueue(const char *format, ...)
 {
     might_sleep();
+    char name[NAME];
     va_list ap;
-    va_start(ap, name);
-    struct workqueue_struct *wq = start(name, ap);
+    va_start(ap, format);
+    vsnprintf(name, sizeof name, format, ap);
     va_end(ap);
-    return wq;
+    return start(name);
 }
 
 static void take_out_locked(struct work_struct *w)
@@ -165,7 +158,7 @@ struct workqueue_struct *kverbs_system_wq(void)
     static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&first);
     if (!system_queue)
-        system_queue = start_named("events");
+        system_queue = start("events");
     pthread_mutex_unlock(&first);
     BUG_ON(!system_queue);
     return system_queue;
