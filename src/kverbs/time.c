@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "kverbs/time.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -32,6 +33,17 @@ cycles_t get_cycles(void)
 unsigned long kverbs_jiffies(void)
 {
     return (unsigned long)(ktime_get() / (1000000000 / HZ));
+}
+
+struct timespec kv_deadline(long left)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += left / HZ;
+    end.tv_nsec += left % HZ * (1000000000 / HZ);
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    return end;
 }
 
 void do_gettimeofday(struct timeval *tv)

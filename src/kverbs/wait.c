@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <time.h>
 
 #include "kverbs/thread.h"
+#include "kverbs/time.h"
 
 #include <linux/completion.h>
 #include <linux/errno.h>
@@ -11,11 +11,8 @@
 void init_waitqueue_head(wait_queue_head_t *q)
 {
     *q = (wait_queue_head_t){.turn = 0};
-    pthread_condattr_t a;
-    pthread_condattr_init(&a);
     pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->woken, &a);
-    pthread_condattr_destroy(&a);
+    pthread_cond_init(&q->woken, NULL);
 }
 
 void wake_up(wait_queue_head_t *q)
@@ -52,14 +49,7 @@ int kverbs_wait(wait_queue_head_t *q, unsigned long turn, bool interruptible, lo
 {
     bool timed = *left != MAX_SCHEDULE_TIMEOUT;
     unsigned long start = jiffies;
-    struct timespec end = {0};
-    if (timed) {
-        clock_gettime(CLOCK_REALTIME, &end);
-        end.tv_sec += *left / HZ;
-        end.tv_nsec += *left % HZ * (1000000000 / HZ);
-        end.tv_sec += end.tv_nsec / 1000000000;
-        end.tv_nsec %= 1000000000;
-    }
+    struct timespec end = timed ? kv_deadline(*left) : (struct timespec){0};
     int e = 0;
     bool sleeps = kv_asleep(q);
     pthread_mutex_lock(&q->lock);

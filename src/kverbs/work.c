@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "compat/thread.h"
+#include "kverbs/time.h"
 #include "kverbs/work.h"
 
 #include <linux/completion.h>
@@ -57,12 +57,7 @@ static void wait_locked(struct workqueue_struct *wq, long left)
         pthread_cond_wait(&wq->changed, &lock);
         return;
     }
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += left / HZ;
-    end.tv_nsec += left % HZ * (1000000000 / HZ);
-    end.tv_sec += end.tv_nsec / 1000000000;
-    end.tv_nsec %= 1000000000;
+    struct timespec end = kv_deadline(left);
     pthread_cond_timedwait(&wq->changed, &lock, &end);
 }
 
