@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rdma_event_channel *channel;
 
 static int result(int ret)
@@ -29,15 +27,12 @@ void cm_port_devices_free(struct ibv_context **list)
 
 int cm_port_open(void)
 {
-    pthread_mutex_lock(&lock);
-    if (!channel) {
+    if (!channel)
         channel = rdma_create_event_channel();
-        if (channel)
-            fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
-    }
-    int fd = channel ? channel->fd : -errno;
-    pthread_mutex_unlock(&lock);
-    return fd;
+    if (!channel)
+        return -errno;
+    fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+    return channel->fd;
 }
 
 int cm_port_next(struct cm_port_event *e)
@@ -73,8 +68,6 @@ void cm_port_ack(struct cm_port_event *e)
 int cm_port_create(void **port, void *owner, int ps)
 {
     struct rdma_cm_id *id;
-    if (cm_port_open() < 0)
-        return ENODEV;
     int e = result(rdma_create_id(channel, &id, owner, (enum rdma_port_space)ps));
     if (e == 0)
         *port = id;

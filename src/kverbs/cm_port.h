@@ -31,7 +31,10 @@ struct cm_port_event {
     void *verb; /* for cm_port_ack() */
 };
 
-/** Opens the channel, once; @return its descriptor, or a negative errno */
+/**
+ * Opens the channel, unless it is open: before there is any port. The caller locks.
+ * @return its descriptor, or a negative errno
+ */
 int cm_port_open(void);
 
 /** The next event; EAGAIN: there is none. It is held until cm_port_ack(). */
