@@ -2,6 +2,7 @@
 #include "kverbs/census.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include <linux/kernel.h>
 
@@ -25,25 +26,10 @@ void kv_count(enum kv_kind kind, int by)
     pthread_mutex_unlock(&lock);
 }
 
-int kv_how_many(enum kv_kind kind)
-{
-    pthread_mutex_lock(&lock);
-    int n = count[kind];
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
+/* Could something still happen? */
 static bool busy_locked(void)
 {
     return count[KV_THREAD] > 0 || count[KV_CQ] > 0 || count[KV_QP] > 0 || count[KV_ID] > 0;
-}
-
-bool kv_is_busy(void)
-{
-    pthread_mutex_lock(&lock);
-    bool busy = busy_locked();
-    pthread_mutex_unlock(&lock);
-    return busy;
 }
 
 void kv_wait_idle(void)
@@ -65,11 +51,12 @@ void kv_give_up(void)
 int kv_report_left(void)
 {
     int left = 0;
+    pthread_mutex_lock(&lock);
     for (enum kv_kind k = 0; k < KV_THREAD; k++) {
-        int n = kv_how_many(k);
-        if (n > 0)
-            printk(KERN_WARNING "%s left: %d\n", names[k], n);
-        left += n;
+        if (count[k] > 0)
+            printk(KERN_WARNING "%s left: %d\n", names[k], count[k]);
+        left += count[k];
     }
+    pthread_mutex_unlock(&lock);
     return left;
 }

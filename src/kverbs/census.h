@@ -4,8 +4,6 @@
 #ifndef KVERBS_CENSUS_H
 #define KVERBS_CENSUS_H
 
-#include <stdbool.h>
-
 enum kv_kind {
     KV_PD,
     KV_MR,
@@ -21,12 +19,8 @@ enum kv_kind {
 };
 
 void kv_count(enum kv_kind kind, int by);
-int kv_how_many(enum kv_kind kind);
 
-/** Are there objects by which something could still happen: threads, CQs, QPs, CM ids? */
-bool kv_is_busy(void);
-
-/** Waits until nothing is busy, or kv_give_up(). */
+/** Waits until there are no threads, CQs, QPs and CM ids any more, or for kv_give_up(). */
 void kv_wait_idle(void);
 void kv_give_up(void);
 
