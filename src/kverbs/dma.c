@@ -46,53 +46,53 @@ static struct kv_mapping *covering(const struct kv_device *d, u64 addr, u64 leng
     return NULL;
 }
 
+static const size_t nowhere = (size_t)-1;
+
 static size_t place(const struct kv_device *d, u64 start, u64 size, enum dma_data_direction dir)
 {
     for (size_t i = behind(d, start); i > 0 && d->mappings[i - 1]->start == start; i--) {
         if (d->mappings[i - 1]->size == size && d->mappings[i - 1]->direction == dir)
             return i - 1;
     }
-    return (size_t)-1;
+    return nowhere;
 }
 
-static bool insert(struct kv_device *d, struct kv_mapping *m)
+/* @return the place of a new mapping, without references; nowhere: no memory */
+static size_t insert(struct kv_device *d, u64 start, u64 size, enum dma_data_direction dir)
 {
     if (d->mapped == d->room) {
         size_t room = d->room ? 2 * d->room : 64;
         struct kv_mapping **more = realloc(d->mappings, room * sizeof(*more));
         if (!more)
-            return false;
+            return nowhere;
         d->mappings = more;
         d->room = room;
     }
-    size_t i = behind(d, m->start);
+    struct kv_mapping *m = malloc(sizeof *m);
+    if (!m)
+        return nowhere;
+    *m = (struct kv_mapping){start, size, dir, 0, NULL};
+    size_t i = behind(d, start);
     memmove(&d->mappings[i + 1], &d->mappings[i], (d->mapped - i) * sizeof *d->mappings);
     d->mappings[i] = m;
     d->mapped++;
-    d->longest = max(d->longest, m->size);
-    return true;
+    d->longest = max(d->longest, size);
+    return i;
 }
 
 static bool add(struct kv_device *d, u64 start, u64 size, enum dma_data_direction dir)
 {
-    struct kv_mapping *m = malloc(sizeof *m);
-    if (!m)
-        return false;
-    *m = (struct kv_mapping){start, size, dir, 1, NULL};
     pthread_rwlock_wrlock(&d->dma_lock);
     size_t i = place(d, start, size, dir);
-    bool done = i != (size_t)-1;
-    if (done)
+    if (i == nowhere)
+        i = insert(d, start, size, dir);
+    if (i != nowhere)
         d->mappings[i]->refs++;
-    else
-        done = insert(d, m);
-    bool kept = done && i == (size_t)-1;
     pthread_rwlock_unlock(&d->dma_lock);
-    if (!kept)
-        free(m);
-    if (done)
-        kv_count(KV_MAPPING, 1);
-    return done;
+    if (i == nowhere)
+        return false;
+    kv_count(KV_MAPPING, 1);
+    return true;
 }
 
 /* A window that is still valid keeps the region; it is tried again with the PD. */
@@ -120,7 +120,7 @@ static void drop(struct kv_device *d, u64 start, u64 size, enum dma_data_directi
 {
     pthread_rwlock_wrlock(&d->dma_lock);
     size_t i = place(d, start, size, dir);
-    bool found = i != (size_t)-1;
+    bool found = i != nowhere;
     if (found && --d->mappings[i]->refs == 0) {
         struct kv_mapping *gone = d->mappings[i];
         d->mapped--;
