@@ -161,10 +161,10 @@ static void add_device(struct ibv_context *verbs)
     *last = open_device(verbs);
 }
 
-static bool is_known(const struct ibv_device *device)
+static bool is_known(const char *name)
 {
     const struct kv_device *d = devices;
-    while (d && strcmp(d->ib.name, ibv_get_device_name((struct ibv_device *)device)) != 0)
+    while (d && strcmp(d->ib.name, name) != 0)
         d = d->next;
     return d;
 }
@@ -180,7 +180,8 @@ static void open_all(void)
     cm_port_devices_free(contexts);
     struct ibv_device **list = ibv_get_device_list(NULL);
     for (struct ibv_device **at = list; at && *at; at++) {
-        struct ibv_context *verbs = is_known(*at) ? NULL : ibv_open_device(*at);
+        struct ibv_context *verbs =
+            is_known(ibv_get_device_name(*at)) ? NULL : ibv_open_device(*at);
         if (verbs)
             add_device(verbs);
     }
