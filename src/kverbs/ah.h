@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Address handles: each has one of verbs, and what it was made of, for rdma_query_ah(). */
 #ifndef KVERBS_AH_H
 #define KVERBS_AH_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues: each has one of verbs with a channel of its own, which the library's thread
+ * watches. Completions wait in a FIFO, so that they can be counted before they are polled.
+ */
 #ifndef KVERBS_CQ_H
 #define KVERBS_CQ_H
 

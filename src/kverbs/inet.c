@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses as text: <linux/inet.h>. */
 #include <arpa/inet.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Locks: a spinlock is a mutex, too, whose holder may not sleep. */
 #include "kverbs/context.h"
 
 #include <linux/mutex.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory: <linux/slab.h> and pages. What may sleep says so to might_sleep(). */
 #include <stdlib.h>
 
 #include <linux/kernel.h>

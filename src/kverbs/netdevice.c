@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Network interfaces by name. Who has one keeps it: they stay until the program ends. */
 #include <net/if.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains, and what is registered in them by dma.c and mr.c. */
 #ifndef KVERBS_PD_H
 #define KVERBS_PD_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Text and numbers: printk() and <linux/kernel.h>. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Files of /proc, for main() alone, and the text of seq_file. */
 #include "kverbs/proc.h"
 
 #include <stdio.h>
@@ -20,8 +21,6 @@ struct proc_dir_entry {
 
 static DEFINE_MUTEX(lock);
 static struct proc_dir_entry *entries;
-
-/* A file that main() has open stays until it is closed, as its module does. */
 
 static struct proc_dir_entry **find_locked(const char *name, size_t length,
                                            struct proc_dir_entry *parent)

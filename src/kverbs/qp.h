@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: those of ib_create_qp(), and those that a CM id makes (cm.c). A device finds them by
+ * number for their completions. */
 #ifndef KVERBS_QP_H
 #define KVERBS_QP_H
 

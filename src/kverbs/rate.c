@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Rates, and the memory of a driver's counters: what wants no device. */
 #include <stdlib.h>
 
 #include <rdma/ib_verbs.h>

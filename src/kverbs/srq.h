@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues: each has one of verbs. */
 #ifndef KVERBS_SRQ_H
 #define KVERBS_SRQ_H
 

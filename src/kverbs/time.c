@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Clocks, delays and random numbers. */
 #include "kverbs/time.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The kernel's clock for libc's. */
 #ifndef KVERBS_TIME_H
 #define KVERBS_TIME_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Wait queues, and completions, which are made of them. */
 #include <errno.h>
 
 #include "kverbs/thread.h"

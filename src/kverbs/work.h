@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What main() does with work queues when the module has ended. */
 #ifndef KVERBS_WORK_H
 #define KVERBS_WORK_H
 

@@ -5,7 +5,7 @@
 #include <linux/printk.h>
 #include <linux/types.h>
 
-/** Says which file and line, and where it was called from. */
+/** Says what is true there, and which file and line that is; kverbs_bug() aborts, too. */
 void kverbs_warn(const char *file, int line, const char *what);
 void kverbs_bug(const char *file, int line, const char *what) __attribute__((noreturn));
 

@@ -64,7 +64,7 @@ bool cancel_delayed_work(struct delayed_work *w);
 bool cancel_delayed_work_sync(struct delayed_work *w);
 bool flush_work(struct work_struct *w);
 
-/** The queue of those that have none of their own; it is there as long as it has something. */
+/** The queue of those that have none of their own: from its first use until main() ends it. */
 struct workqueue_struct *kverbs_system_wq(void);
 #define system_wq                   kverbs_system_wq()
 #define schedule_work(w)            queue_work(system_wq, w)
