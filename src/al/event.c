@@ -5,6 +5,7 @@
 #include "al/cq.h"
 #include "al/qp.h"
 #include "al/srq.h"
+#include "compat/element.h"
 
 #include <stdlib.h>
 
@@ -86,25 +87,17 @@ static void tell_cas(const struct al_device *d, enum ibv_event_type type)
 
 void al_event(struct al_device *d, const struct ibv_async_event *event)
 {
-    switch (event->event_type) {
-    case IBV_EVENT_CQ_ERR:
+    switch (event_element(event->event_type)) {
+    case ELEMENT_CQ:
         tell_cq(event->element.cq->cq_context, event->event_type);
         break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case ELEMENT_QP:
         tell_qp(event->element.qp->qp_context, event->event_type);
         break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case ELEMENT_SRQ:
         tell_srq(event->element.srq->srq_context, event->event_type);
         break;
-    default:
+    case ELEMENT_PORT:
         tell_cas(d, event->event_type);
     }
 }

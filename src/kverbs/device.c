@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compat/element.h"
 #include "kverbs/cm_port.h"
 #include "kverbs/context.h"
 #include "kverbs/cq.h"
@@ -43,25 +44,17 @@ static void tell_handlers(struct ib_event *e)
 
 static void tell(struct ib_event *e, const struct ibv_async_event *from)
 {
-    switch (from->event_type) {
-    case IBV_EVENT_CQ_ERR:
+    switch (event_element(from->event_type)) {
+    case ELEMENT_CQ:
         kv_cq_event(from->element.cq->cq_context, e);
         break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case ELEMENT_SRQ:
         kv_srq_event(from->element.srq->srq_context, e);
         break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case ELEMENT_QP:
         kv_qp_event(from->element.qp->qp_context, e);
         break;
-    default:
+    case ELEMENT_PORT:
         e->element.port_num = (u8)from->element.port_num;
         kv_interrupt_begin(e->device);
         tell_handlers(e);

@@ -2,6 +2,7 @@
 #include "uverbs/context.h"
 
 #include "common/sys.h"
+#include "compat/element.h"
 #include "uverbs/command.h"
 #include "uverbs/invoke.h"
 #include "uverbs/numbers.h"
@@ -176,25 +177,17 @@ int uv_context_open(const char *name)
 static uint64_t element(const struct ibv_async_event *event)
 {
     struct uv_object *o;
-    switch (event->event_type) {
-    case IBV_EVENT_CQ_ERR:
+    switch (event_element(event->event_type)) {
+    case ELEMENT_CQ:
         o = event->element.cq->cq_context;
         break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case ELEMENT_SRQ:
         o = event->element.srq->srq_context;
         break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case ELEMENT_QP:
         o = event->element.qp->qp_context;
         break;
-    default:
+    default: /* of the port or the device */
         return (uint64_t)event->element.port_num;
     }
     __atomic_add_fetch(&o->async_events, 1, __ATOMIC_RELAXED);
