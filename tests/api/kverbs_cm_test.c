@@ -88,11 +88,7 @@ static void a_handler_gives_up_its_id(void **state)
     kit_wait(&p.b, RDMA_CM_EVENT_ESTABLISHED);
     kit_wait(&p.a, RDMA_CM_EVENT_DISCONNECTED);
     /* Its QP is left, and forgets the id. */
-    assert_int_equal(ib_destroy_qp(p.b.qp), 0);
-    assert_int_equal(ib_destroy_cq(p.b.cq), 0);
-    ib_dma_free_coherent(p.device, KIT_SIZE, p.b.buf, p.b.dma);
-    ib_dealloc_pd(p.b.pd);
-    p.b = (struct end){.pd = NULL};
+    kit_close_rest(&p.b);
     kit_close(&p);
 }
 
@@ -283,11 +279,7 @@ static void a_storm_of_ends(void **state)
         assert_int_equal(kthread_stop(t), 7);
         if (i % 2) { /* the id first */
             rdma_destroy_id(p.a.id);
-            assert_int_equal(ib_destroy_qp(p.a.qp), 0);
-            assert_int_equal(ib_destroy_cq(p.a.cq), 0);
-            ib_dma_free_coherent(p.device, KIT_SIZE, p.a.buf, p.a.dma);
-            ib_dealloc_pd(p.a.pd);
-            p.a = (struct end){.pd = NULL};
+            kit_close_rest(&p.a);
         }
         kit_close(&p);
     }

@@ -255,10 +255,7 @@ static void flushed_in(enum ib_poll_context context)
                                    .qp_type = IB_QPT_RC};
     struct ib_qp *qp = ib_create_qp(pd, &init);
     assert_false(IS_ERR(qp));
-    struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 1};
-    assert_int_equal(
-        ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
-        0);
+    kit_init_qp(qp);
     struct request r = {.cqe.done = on_done};
     init_completion(&r.done);
     struct ib_recv_wr wr = {.wr_cqe = &r.cqe}, *bad;
@@ -308,14 +305,11 @@ static void a_cq_that_overruns(void **state)
                                    .qp_type = IB_QPT_RC};
     struct ib_qp *qp = ib_create_qp(pd, &init);
     assert_false(IS_ERR(qp));
-    struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 1};
-    assert_int_equal(
-        ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
-        0);
+    kit_init_qp(qp);
     struct ib_recv_wr wr = {.wr_id = 1}, *bad;
     for (int i = 0; i < cq->cqe + 10; i++)
         assert_int_equal(ib_post_recv(qp, &wr, &bad), 0);
-    attr.qp_state = IB_QPS_ERR;
+    struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
     assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
     assert_true(wait_for_completion_timeout(&overrun, 30 * HZ));
     assert_int_equal(ib_destroy_qp(qp), 0);

@@ -150,15 +150,35 @@ void kit_open(struct pair *p, const struct kit_options *o)
     kit_wait(&p->b, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+static void close_all_but_qp(struct end *e)
+{
+    assert_int_equal(ib_destroy_cq(e->cq), 0);
+    ib_dma_free_coherent(e->pd->device, KIT_SIZE, e->buf, e->dma);
+    ib_dealloc_pd(e->pd);
+}
+
 static void close_end(struct end *e)
 {
     if (!e->pd)
         return;
     rdma_destroy_qp(e->id);
     assert_null(e->id->qp);
-    assert_int_equal(ib_destroy_cq(e->cq), 0);
-    ib_dma_free_coherent(e->pd->device, KIT_SIZE, e->buf, e->dma);
-    ib_dealloc_pd(e->pd);
+    close_all_but_qp(e);
+}
+
+void kit_close_rest(struct end *e)
+{
+    assert_int_equal(ib_destroy_qp(e->qp), 0);
+    close_all_but_qp(e);
+    *e = (struct end){.pd = NULL};
+}
+
+void kit_init_qp(struct ib_qp *qp)
+{
+    struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 1};
+    assert_int_equal(
+        ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
+        0);
 }
 
 void kit_close(struct pair *p)

@@ -71,6 +71,12 @@ struct ib_sge kit_sge(const struct end *e, u64 offset, u32 length);
 int kit_recv(struct end *e, u64 wr_id, u64 offset, u32 length);
 int kit_send(struct end *e, u64 wr_id, u64 offset, u32 length);
 
+/** A new QP without a CM id to INIT. */
+void kit_init_qp(struct ib_qp *qp);
+
+/** Destroys what an end has but for its id, which is gone already. */
+void kit_close_rest(struct end *e);
+
 /** Registers part of an end's memory by IB_WR_REG_MR with a new key. @return that of the post */
 int kit_register(struct end *e, struct ib_mr *mr, u64 offset, u32 length, int access);
 int kit_invalidate(struct end *e, u32 key);

@@ -332,25 +332,35 @@ static void mapping_an_mr(void **state)
     kit_close(&p);
 }
 
+/* What an end has but for its id, with an SRQ for its receives. */
+static struct ib_srq *make_with_srq(struct end *e, struct ib_srq_init_attr *attr,
+                                    struct ib_qp_init_attr init)
+{
+    struct ib_device *d = e->id->device;
+    e->pd = ib_alloc_pd(d, 0);
+    struct ib_srq *srq = ib_create_srq(e->pd, attr);
+    assert_false(IS_ERR(srq));
+    struct ib_cq_init_attr cq = {.cqe = 64};
+    e->cq = ib_create_cq(d, NULL, NULL, NULL, &cq);
+    assert_false(IS_ERR(e->cq));
+    init.send_cq = init.recv_cq = e->cq;
+    init.srq = srq;
+    init.cap = (struct ib_qp_cap){.max_send_wr = 4, .max_send_sge = 1};
+    init.qp_type = IB_QPT_RC;
+    assert_int_equal(rdma_create_qp(e->id, e->pd, &init), 0);
+    e->qp = e->id->qp;
+    e->buf = ib_dma_alloc_coherent(d, KIT_SIZE, &e->dma, GFP_KERNEL);
+    return srq;
+}
+
 static void one_srq_for_receives(void **state)
 {
     (void)state;
     struct pair p;
     kit_open(&p, &(struct kit_options){.stop_at_request = true});
     struct end *b = &p.b;
-    b->pd = ib_alloc_pd(p.device, 0);
     struct ib_srq_init_attr attr = {.attr = {.max_wr = 32, .max_sge = 1}};
-    struct ib_srq *srq = ib_create_srq(b->pd, &attr);
-    struct ib_cq_init_attr cq = {.cqe = 64};
-    b->cq = ib_create_cq(p.device, NULL, NULL, NULL, &cq);
-    struct ib_qp_init_attr init = {.send_cq = b->cq,
-                                   .recv_cq = b->cq,
-                                   .srq = srq,
-                                   .cap = {.max_send_wr = 4, .max_send_sge = 1},
-                                   .qp_type = IB_QPT_RC};
-    assert_int_equal(rdma_create_qp(b->id, b->pd, &init), 0);
-    b->qp = b->id->qp;
-    b->buf = ib_dma_alloc_coherent(p.device, KIT_SIZE, &b->dma, GFP_KERNEL);
+    struct ib_srq *srq = make_with_srq(b, &attr, (struct ib_qp_init_attr){.srq = NULL});
     struct ib_sge sge[20];
     struct ib_recv_wr wr[20], *bad;
     for (u64 i = 0; i < 20; i++) {
@@ -424,22 +434,11 @@ static void events_of_objects(void **state)
     INIT_IB_EVENT_HANDLER(&ports, p.device, on_port_event);
     assert_int_equal(ib_register_event_handler(&ports), 0);
     struct end *b = &p.b;
-    b->pd = ib_alloc_pd(p.device, 0);
     struct ib_srq_init_attr attr = {
         .event_handler = on_srq_event, .srq_context = &h, .attr = {.max_wr = 32, .max_sge = 1}};
-    h.srq = ib_create_srq(b->pd, &attr);
-    struct ib_cq_init_attr cq = {.cqe = 64};
-    b->cq = ib_create_cq(p.device, NULL, NULL, NULL, &cq);
-    struct ib_qp_init_attr init = {.event_handler = on_qp_event,
-                                   .qp_context = &h,
-                                   .send_cq = b->cq,
-                                   .recv_cq = b->cq,
-                                   .srq = h.srq,
-                                   .cap = {.max_send_wr = 4, .max_send_sge = 1},
-                                   .qp_type = IB_QPT_RC};
-    assert_int_equal(rdma_create_qp(b->id, b->pd, &init), 0);
-    h.qp = b->qp = b->id->qp;
-    b->buf = ib_dma_alloc_coherent(p.device, KIT_SIZE, &b->dma, GFP_KERNEL);
+    struct ib_qp_init_attr init = {.event_handler = on_qp_event, .qp_context = &h};
+    h.srq = make_with_srq(b, &attr, init);
+    h.qp = b->qp;
     struct ib_sge sge = kit_sge(b, 0, 64);
     struct ib_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
     for (int i = 0; i < 4; i++)
@@ -473,10 +472,7 @@ static struct ib_qp *numbered(struct ib_pd *pd, struct ib_cq *cq, enum ib_qp_typ
         .cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
     struct ib_qp *qp = ib_create_qp(pd, &init);
     assert_false(IS_ERR(qp));
-    struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 1};
-    assert_int_equal(
-        ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
-        0);
+    kit_init_qp(qp);
     return qp;
 }
 
