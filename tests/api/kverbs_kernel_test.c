@@ -162,14 +162,9 @@ static void addresses(void **state)
     assert_null(dev_get_by_name(&init_net, "no such"));
 }
 
-static void *construct(void *p)
-{
-    return p;
-}
-
 static void constructor(void *p)
 {
-    memset(construct(p), 7, 24);
+    memset(p, 7, 24);
 }
 
 static void memory(void **state)
