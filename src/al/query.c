@@ -2,9 +2,9 @@
 #include "al/query.h"
 
 #include "al/ca.h"
+#include "compat/version.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,24 +63,13 @@ static uint8_t at_most_255(int number)
     return (uint8_t)(number < 255 ? number : 255);
 }
 
-static uint64_t version(const char *text)
-{
-    uint64_t packed = 0;
-    while (*text) {
-        packed = packed << 16 | (strtoul(text, (char **)&text, 10) & 0xffff);
-        if (*text++ != '.')
-            break;
-    }
-    return packed;
-}
-
 static void fill_ca(const struct ibv_device_attr *from, ib_ca_attr_t *to)
 {
     to->ca_guid = from->node_guid;
     to->vend_id = from->vendor_id;
     to->dev_id = (uint16_t)from->vendor_part_id;
     to->revision = (uint16_t)from->hw_ver;
-    to->fw_ver = version(from->fw_ver);
+    to->fw_ver = version_number(from->fw_ver);
     to->max_qps = (uint32_t)from->max_qp;
     to->max_wrs = (uint32_t)from->max_qp_wr;
     to->max_sges = (uint32_t)from->max_sge;

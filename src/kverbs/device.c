@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compat/element.h"
+#include "compat/version.h"
 #include "kverbs/cm_port.h"
 #include "kverbs/context.h"
 #include "kverbs/cq.h"
@@ -75,10 +76,8 @@ static void on_async(struct event_source *s)
 
 static void fill_attrs(struct ib_device_attr *a, const struct ibv_device_attr *v)
 {
-    unsigned fw[3] = {0};
-    sscanf(v->fw_ver, "%u.%u.%u", &fw[0], &fw[1], &fw[2]);
     *a = (struct ib_device_attr){
-        .fw_ver = (u64)fw[0] << 32 | (u64)(fw[1] & 0xffff) << 16 | (fw[2] & 0xffff),
+        .fw_ver = version_number(v->fw_ver),
         .sys_image_guid = v->sys_image_guid,
         .max_mr_size = v->max_mr_size,
         .page_size_cap = v->page_size_cap,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "uverbs/device.h"
 
+#include "compat/version.h"
+
 #include <anywarp/uverbs.h>
 
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
-#include <stdio.h>
 #include <string.h>
 
 int uv_get_context(struct uv_call *call)
@@ -28,14 +29,6 @@ int uv_get_context(struct uv_call *call)
     return 0;
 }
 
-/* "a.b.c", as providers take it apart again. */
-static uint64_t firmware(const char *text)
-{
-    unsigned major = 0, minor = 0, sub = 0;
-    sscanf(text, "%u.%u.%u", &major, &minor, &sub);
-    return (uint64_t)major << 32 | (uint64_t)(minor & 0xffff) << 16 | (sub & 0xffff);
-}
-
 int uv_query_device(struct uv_call *call)
 {
     struct ib_uverbs_query_device_resp *resp = call->resp;
@@ -44,7 +37,7 @@ int uv_query_device(struct uv_call *call)
     if (err)
         return err;
     *resp = (struct ib_uverbs_query_device_resp){
-        .fw_ver = firmware(a.fw_ver),
+        .fw_ver = version_number(a.fw_ver),
         .node_guid = a.node_guid,
         .sys_image_guid = a.sys_image_guid,
         .max_mr_size = a.max_mr_size,
