@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "al/address.h"
 
+#include "common/addr.h"
+
 #include <netinet/in.h>
 #include <string.h>
 
@@ -36,11 +38,5 @@ bool al_address_of(const ib_gid_t *gid, uint16_t port, struct sockaddr_storage *
 
 void al_gid_of(const struct sockaddr *addr, ib_gid_t *gid)
 {
-    memset(gid, 0, sizeof *gid);
-    if (addr->sa_family == AF_INET) {
-        gid->raw[10] = gid->raw[11] = 0xff;
-        memcpy(&gid->raw[12], &((const struct sockaddr_in *)addr)->sin_addr, 4);
-    } else if (addr->sa_family == AF_INET6) {
-        memcpy(gid, &((const struct sockaddr_in6 *)addr)->sin6_addr, sizeof *gid);
-    }
+    addr_ip6(addr, gid->raw);
 }

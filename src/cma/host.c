@@ -74,20 +74,11 @@ static void begin(void)
     iw_cm_watch_host(look);
 }
 
-/* GIDs hold IPv4 addresses as IPv4-mapped ones. */
 static void set_gid(struct cma_host_id *h, const struct sockaddr *addr)
 {
-    const struct sockaddr_in *in = (const void *)addr;
     const struct sockaddr_in6 *in6 = (const void *)addr;
-    memset(&h->gid, 0, sizeof h->gid);
-    h->scope = 0;
-    if (addr->sa_family == AF_INET) {
-        h->gid.raw[10] = h->gid.raw[11] = 0xff;
-        memcpy(h->gid.raw + 12, &in->sin_addr, 4);
-    } else {
-        memcpy(&h->gid, &in6->sin6_addr, sizeof h->gid);
-        h->scope = in6->sin6_scope_id;
-    }
+    addr_ip6(addr, h->gid.raw);
+    h->scope = addr->sa_family == AF_INET6 ? in6->sin6_scope_id : 0;
 }
 
 void cma_host_watch(struct cma_id *id, const struct sockaddr *addr)

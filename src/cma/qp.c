@@ -89,13 +89,8 @@ static void destroy_cqs(struct cqs cqs)
 
 static union ibv_gid gid_of(const struct sockaddr *addr)
 {
-    union ibv_gid gid = {{0}};
-    if (addr->sa_family == AF_INET6) {
-        memcpy(gid.raw, &((const struct sockaddr_in6 *)addr)->sin6_addr, sizeof gid.raw);
-        return gid;
-    }
-    gid.raw[10] = gid.raw[11] = 0xff;
-    memcpy(gid.raw + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
+    union ibv_gid gid;
+    addr_ip6(addr, gid.raw);
     return gid;
 }
 

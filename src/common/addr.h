@@ -62,6 +62,19 @@ static inline void addr_ip(const struct sockaddr *addr, uint8_t ip[16])
         memcpy(ip, (const char *)addr + offsetof(struct sockaddr_in6, sin6_addr), 16);
 }
 
+/** The same in IPv6, as GIDs have it: IPv4 is IPv4-mapped. @param ip  [out] zeros if it is neither
+ */
+static inline void addr_ip6(const struct sockaddr *addr, uint8_t ip[16])
+{
+    memset(ip, 0, 16);
+    addr_ip(addr, ip);
+    if (addr_family(addr) != AF_INET)
+        return;
+    memcpy(ip + 12, ip, 4);
+    memset(ip, 0, 10);
+    memset(ip + 10, 0xff, 2);
+}
+
 /** "192.0.2.1:4791", "[2001:db8::1]:4791" */
 static inline void addr_text(const struct sockaddr_storage *addr, char text[ADDR_TEXT_MAX])
 {

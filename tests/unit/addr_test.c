@@ -28,13 +28,19 @@ static const struct {
     const char *ip;
     socklen_t len;
     const char *text; /* with port 7 */
-    uint8_t bytes[16];
+    uint8_t bytes[16], six[16];
 } rows[] = {
-    {AF_INET, "192.0.2.1", sizeof(struct sockaddr_in), "192.0.2.1:7", {192, 0, 2, 1}},
+    {AF_INET,
+     "192.0.2.1",
+     sizeof(struct sockaddr_in),
+     "192.0.2.1:7",
+     {192, 0, 2, 1},
+     {[10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1}},
     {AF_INET6,
      "2001:db8::9",
      sizeof(struct sockaddr_in6),
      "[2001:db8::9]:7",
+     {0x20, 1, 0xd, 0xb8, [15] = 9},
      {0x20, 1, 0xd, 0xb8, [15] = 9}},
 };
 
@@ -50,6 +56,8 @@ static void two_families(void **state)
         assert_int_equal(addr_port(a), 7);
         addr_ip(a, ip);
         assert_memory_equal(ip, rows[i].bytes, sizeof(ip));
+        addr_ip6(a, ip);
+        assert_memory_equal(ip, rows[i].six, sizeof(ip));
         addr_text(&addr, text);
         assert_string_equal(text, rows[i].text);
         addr_set_port(a, 258);
@@ -64,13 +72,15 @@ static void no_family(void **state)
     struct sockaddr_storage addr = address(AF_UNSPEC, "", 0);
     struct sockaddr *a = (struct sockaddr *)&addr;
     uint8_t ip[16] = {1, 2, 3};
-    const uint8_t before[16] = {1, 2, 3};
+    const uint8_t before[16] = {1, 2, 3}, zeros[16] = {0};
     (void)state;
     ((struct sockaddr_in *)&addr)->sin_port = htons(7);
     assert_int_equal(addr_len(a), 0);
     assert_int_equal(addr_port(a), 0);
     addr_ip(a, ip);
     assert_memory_equal(ip, before, sizeof(ip));
+    addr_ip6(a, ip);
+    assert_memory_equal(ip, zeros, sizeof(ip));
 }
 
 int main(void)

@@ -3,13 +3,13 @@
  * of them, and exit(). */
 #include "cm/endpoint.h"
 
+#include "common/addr.h"
 #include "common/sys.h"
 #include "engine/engine.h"
 #include "env/fd.h"
 #include "env/log.h"
 #include "qp/link.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 #define for_each_cm(cm, link)                                                                      \
@@ -52,18 +52,7 @@ static struct iw_cm *take(struct iw_cm **list)
 
 /* ---- whose QPs are moved for a request ---- */
 
-/** The 16 bytes that say where it is, IPv4 as IPv4-mapped IPv6. */
-static struct in6_addr place_of(const struct sockaddr *addr)
-{
-    struct in6_addr place = {0};
-    if (addr->sa_family == AF_INET6)
-        return ((const struct sockaddr_in6 *)addr)->sin6_addr;
-    place.s6_addr[10] = place.s6_addr[11] = 0xff;
-    memcpy(place.s6_addr + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
-    return place;
-}
-
-static bool asks(struct iw_cm *cm, const struct in6_addr *peer, uint32_t qpn)
+static bool asks(struct iw_cm *cm, const uint8_t peer[16], uint32_t qpn)
 {
     lock_get(&cm->lock);
     bool may = cm->state == IW_CM_S_DECISION && cm->will_move && cm->terms.qpn == qpn;
@@ -72,8 +61,9 @@ static bool asks(struct iw_cm *cm, const struct in6_addr *peer, uint32_t qpn)
     if (!may)
         return false;
     iw_cm_addresses(cm, NULL, &addr);
-    struct in6_addr place = place_of((struct sockaddr *)&addr);
-    return memcmp(&place, peer, sizeof(place)) == 0;
+    uint8_t place[16];
+    addr_ip6((struct sockaddr *)&addr, place);
+    return memcmp(place, peer, sizeof(place)) == 0;
 }
 
 void iw_cm_will_move(struct iw_cm *cm)
@@ -85,11 +75,12 @@ void iw_cm_will_move(struct iw_cm *cm)
 
 bool iw_cm_will_accept(const struct sockaddr *peer, uint32_t qpn)
 {
-    struct in6_addr place = place_of(peer);
+    uint8_t place[16];
+    addr_ip6(peer, place);
     struct iw_cm *all = choose_all(), *cm;
     bool found = false;
     while ((cm = take(&all))) {
-        found = found || asks(cm, &place, qpn);
+        found = found || asks(cm, place, qpn);
         iw_cm_put(cm);
     }
     return found;

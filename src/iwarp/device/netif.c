@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device/netif.h"
 
+#include "common/addr.h"
 #include "common/sys.h"
 
 #include <ifaddrs.h>
@@ -70,19 +71,10 @@ bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex)
 /** The IP address of @p i. @return false if it is of another kind */
 static bool address_of(const struct ifaddrs *i, union ibv_gid *gid)
 {
-    memset(gid, 0, sizeof(*gid));
-    if (is_family(i, AF_INET)) {
-        const struct sockaddr_in *in = (const void *)i->ifa_addr;
-        gid->raw[10] = gid->raw[11] = 0xff;
-        memcpy(gid->raw + 12, &in->sin_addr, 4);
-        return true;
-    }
-    if (is_family(i, AF_INET6)) {
-        const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
-        memcpy(gid->raw, &in6->sin6_addr, 16);
-        return true;
-    }
-    return false;
+    if (!i->ifa_addr || !addr_len(i->ifa_addr))
+        return false;
+    addr_ip6(i->ifa_addr, gid->raw);
+    return true;
 }
 
 static bool gid_of(const struct ifaddrs *i, struct ibv_gid_entry *e)

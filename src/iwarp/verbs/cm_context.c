@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The contexts that rdma_cm ids share, and which of them a local address belongs to. */
 #include "cm/port.h"
+#include "common/addr.h"
 #include "device/context.h"
 
 #include <errno.h>
@@ -54,14 +55,9 @@ struct ibv_context *const *iw_cm_contexts(void)
 static struct ibv_gid_entry gid_of(const struct sockaddr *addr)
 {
     struct ibv_gid_entry e = {0};
-    if (addr->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)addr;
-        memcpy(e.gid.raw, &six->sin6_addr, sizeof(e.gid.raw));
-        e.ndev_ifindex = six->sin6_scope_id;
-    } else {
-        e.gid.raw[10] = e.gid.raw[11] = 0xff;
-        memcpy(e.gid.raw + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
-    }
+    addr_ip6(addr, e.gid.raw);
+    if (addr->sa_family == AF_INET6)
+        e.ndev_ifindex = ((const struct sockaddr_in6 *)addr)->sin6_scope_id;
     return e;
 }
 
