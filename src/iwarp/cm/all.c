@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All endpoints of the process at once: which of them will be accepted, what fork() leaves a child
- * of them, and exit(). */
+/* All endpoints of the process at once: what fork() leaves a child of them, and exit(). */
 #include "cm/endpoint.h"
 
-#include "common/addr.h"
 #include "common/sys.h"
 #include "engine/engine.h"
 #include "env/fd.h"
@@ -48,42 +46,6 @@ static struct iw_cm *take(struct iw_cm **list)
     if (cm)
         *list = cm->next_chosen;
     return cm;
-}
-
-/* ---- whose QPs are moved for a request ---- */
-
-static bool asks(struct iw_cm *cm, const uint8_t peer[16], uint32_t qpn)
-{
-    lock_get(&cm->lock);
-    bool may = cm->state == IW_CM_S_DECISION && cm->will_move && cm->terms.qpn == qpn;
-    lock_put(&cm->lock);
-    struct sockaddr_storage addr;
-    if (!may)
-        return false;
-    iw_cm_addresses(cm, NULL, &addr);
-    uint8_t place[16];
-    addr_ip6((struct sockaddr *)&addr, place);
-    return memcmp(place, peer, sizeof(place)) == 0;
-}
-
-void iw_cm_will_move(struct iw_cm *cm)
-{
-    lock_get(&cm->lock);
-    cm->will_move = cm->ib;
-    lock_put(&cm->lock);
-}
-
-bool iw_cm_will_accept(const struct sockaddr *peer, uint32_t qpn)
-{
-    uint8_t place[16];
-    addr_ip6(peer, place);
-    struct iw_cm *all = choose_all(), *cm;
-    bool found = false;
-    while ((cm = take(&all))) {
-        found = found || asks(cm, place, qpn);
-        iw_cm_put(cm);
-    }
-    return found;
 }
 
 /* ---- fork ---- */

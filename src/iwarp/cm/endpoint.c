@@ -90,6 +90,8 @@ struct iw_cm_row iw_cm_take_locked(struct iw_cm *cm, enum iw_cm_ev ev)
     struct iw_cm_row row = iw_cm_row(cm->state, ev);
     assert(row.kind != IW_CM_NEVER);
     cm->state = row.next;
+    if (row.next != IW_CM_S_DECISION)
+        iw_cm_decided_locked(cm);
     if (row.status)
         cm->status = row.status;
     return row;

@@ -3,10 +3,10 @@
  * CM endpoints inside the RNIC: table.h their life as a table, endpoint.c its steps and the linked
  * QP, end.c the end of connections, event.c what the handler hears, listen.c the passive side,
  * connect.c the active side, stranger.c who does not speak MPA, socket.c the TCP socket, tcp.c what
- * TCP knows of the peer, tls.c which connections are TLS, shm.c which go on in shared
- * memory, access.c who may be the peer, host.c news
- * of the host's addresses, all.c what happens to all of them at fork() and exit(). The public face
- * is port.h.
+ * TCP knows of the peer, tls.c which connections are TLS, shm.c which go on in shared memory,
+ * access.c who may be the peer, terms.c what ends with RoCE devices tell each other, move.c for
+ * which requests programs move QPs, host.c news of the host's addresses, all.c what happens to all
+ * of them at fork() and exit(). The public face is port.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project, but for
@@ -79,6 +79,14 @@ struct iw_cm_shm {
     struct iw_timer timer;   /* it is time to go and meet the responder */
 };
 
+/** A program has asked how to move its QP for this, in DECISION; see move.c. */
+struct iw_cm_move {
+    bool listed; /* under cm.lock */
+    struct list link;
+    uint8_t peer[16]; /* IPv4 as IPv4-mapped IPv6 */
+    uint32_t qpn;     /* the peer's */
+};
+
 struct iw_cm {
     struct lock lock;
     pthread_cond_t idle; /* no handler runs any more */
@@ -118,9 +126,9 @@ struct iw_cm {
     bool afonly;   /* IPv6: no IPv4 */
     bool any_port; /* active side: the port was ours to choose, another will do */
     bool same_host;
-    bool ib;               /* the connection has, or is to have, InfiniBand manners */
-    bool will_move;        /* with ib: the program has asked how to move the QP */
-    bool hands_off;        /* with ib: the program moves the QP */
+    bool ib;        /* the connection has, or is to have, InfiniBand manners */
+    bool hands_off; /* with ib: the program moves the QP */
+    struct iw_cm_move move;
     struct iw_terms terms; /* the peer's, with ib; once the Request or Reply is in */
 
     struct mpa_nego *nego;    /* during the handshake */
@@ -240,6 +248,13 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len);
 
 /** A listener is over: "anywarp stat" does not show it any more. Harmless for others. */
 void iw_cm_hide(struct iw_cm *cm);
+
+/* ---- move.c ---- */
+
+/** It is not in DECISION any more: iw_cm_will_accept() does not find it. */
+void iw_cm_decided_locked(struct iw_cm *cm);
+/** See process/atfork.h. */
+void iw_cm_move_fork(enum fork_step step);
 
 /* ---- all.c ---- */
 

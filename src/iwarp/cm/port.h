@@ -177,9 +177,7 @@ IW_CM_EXPORT void iw_cm_destroy(struct iw_cm *cm);
  */
 void iw_cm_set_silence(struct iw_cm *cm, unsigned ms);
 
-/**
- * The program is about to move a QP to RTR for this CONNECT_REQUEST, which has InfiniBand manners.
- */
+/** The program is about to move a QP to RTR for this CONNECT_REQUEST; harmless for others. */
 IW_CM_EXPORT void iw_cm_will_move(struct iw_cm *cm);
 
 /**
