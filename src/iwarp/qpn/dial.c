@@ -387,17 +387,17 @@ static bool says_where(const struct ibv_qp_attr *attr, int mask)
     return is_to(attr, mask, IBV_QPS_RTR) && (mask & IBV_QP_AV) && (mask & IBV_QP_DEST_QPN);
 }
 
-/** Whether an id connects the QP, or is asked to by the very peer that the attributes name. */
-static bool is_the_cms(struct iw_dial *d, const struct ibv_qp_attr *attr)
+/**
+ * Whether an id connects the QP, or is asked to by the very peer that is named.
+ * @param peer  NULL: the attributes lead nowhere
+ */
+static bool is_the_cms(struct iw_dial *d, const struct sockaddr_storage *peer, uint32_t qpn)
 {
-    struct iw_path path;
-    const struct iw_device *dev = iw_device(d->qp->pub.context->device);
     lock_get(&d->qp->tx.lock);
     bool has = d->qp->cm;
     lock_put(&d->qp->tx.lock);
-    /* Of whatever kind the own GID is: an id's address may be none of the device's. */
-    if (!has && dev->roce && iw_path_find(dev, &attr->ah_attr, &path) != EINVAL)
-        has = iw_cm_will_accept((struct sockaddr *)&path.peer, attr->dest_qp_num);
+    if (!has && peer && iw_device(d->qp->pub.context->device)->roce)
+        has = iw_cm_will_accept((const struct sockaddr *)peer, qpn);
     lock_get(&d->lock);
     d->is_the_cms = has;
     lock_put(&d->lock);
@@ -411,13 +411,16 @@ int iw_dial_check(struct iw_dial *d, const struct ibv_qp_attr *attr, int mask)
         return -iw_number_listen(&d->number);
     if (!says_where(attr, mask))
         return 0;
-    if (d && is_the_cms(d, attr))
+    if (!d)
+        return iw_refuse("ibv_modify_qp", NO_NUMBER);
+    int r = iw_path_find(iw_device(d->qp->pub.context->device), &attr->ah_attr, &path);
+    /* Of whatever kind the own GID is: an id's address may be none of the device's. */
+    if (is_the_cms(d, r == EINVAL ? NULL : &path.peer, attr->dest_qp_num))
         return 0;
-    if (!d || !d->number.port)
+    if (!d->number.port)
         return iw_refuse("ibv_modify_qp", NO_NUMBER);
     if (!attr->ah_attr.is_global)
         return iw_refuse("ibv_modify_qp", NO_GID);
-    int r = iw_path_find(iw_device(d->qp->pub.context->device), &attr->ah_attr, &path);
     if (r == EINVAL)
         return iw_refuse("ibv_modify_qp", GID_INDEX, attr->ah_attr.grh.sgid_index);
     if (r)
