@@ -62,9 +62,9 @@ struct cma_host_id {
 
 /** Of an id on a RoCE device, whose connection has InfiniBand manners. */
 struct cma_ib {
-    bool on;    /* the device is one; of a request: has to be */
-    bool known; /* what the peer said; then */
-    struct iw_terms peer;
+    bool on;             /* the device is one; of a request: has to be */
+    uint32_t peer_qpn;   /* 0: not known yet; else this is, too: */
+    uint8_t rnr_retry;   /* how often the peer lets us */
     uint8_t retry_count; /* that goes for both ends */
 };
 
@@ -284,8 +284,6 @@ bool cma_addr_same(const struct sockaddr *a, const struct sockaddr *b);
 
 /** Whether it is a link-local IPv6 address that does not say on which link. */
 bool cma_addr_lacks_scope(const struct sockaddr *addr);
-
-/** The port in network byte order, 0 for families without. */
 
 /** The zero address of @p family with port 0. */
 void cma_addr_wildcard(sa_family_t family, struct sockaddr_storage *addr);

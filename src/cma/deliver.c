@@ -30,8 +30,20 @@ static void address_resolved(struct cma_id *id, struct rdma_cm_event *event)
     lock_put(&id->lock);
 }
 
+/* What the peer of an id on a RoCE device has said. */
+static void note_peer(struct cma_id *id, const struct rdma_conn_param *said)
+{
+    if (!id->ib.on)
+        return;
+    id->ib.peer_qpn = said->qp_num;
+    id->ib.rnr_retry = said->rnr_retry_count;
+    id->initiator_depth = said->initiator_depth;
+    id->responder_resources = said->responder_resources;
+}
+
 /* Completes the id of a request: from here on it is the program's. */
-static int request(struct cma_id *child, struct cma_id *listener)
+static int request(struct cma_id *child, struct cma_id *listener,
+                   const struct rdma_conn_param *said)
 {
     enum iw_cm_kind_of_device kind = child->ib.on ? IW_CM_ROCE_DEVICE : IW_CM_IWARP_DEVICE;
     int r = cma_device_get(child, &child->pub.route.addr.src_addr, kind);
@@ -41,6 +53,8 @@ static int request(struct cma_id *child, struct cma_id *listener)
         iw_refuse("rdma_listen", OTHER_KIND, child->ib.on ? "a RoCE" : "an iWARP");
         return r;
     }
+    note_peer(child, said);
+    child->ib.retry_count = said->retry_count;
     child->pub.context = listener->pub.context;
     cma_host_watch(child, &child->pub.route.addr.src_addr);
     if (listener->sync)
@@ -58,9 +72,10 @@ static void tell(struct cma_id *id, enum rdma_cm_event_type type)
         cma_event_queue(event);
 }
 
-static void established(struct cma_id *id)
+static void established(struct cma_id *id, const struct rdma_conn_param *said)
 {
     lock_get(&id->lock);
+    note_peer(id, said);
     id->established = true;
     lock_put(&id->lock);
     if (iw_cm_chaos(IW_FAULT_ADDR_CHANGE, NULL))
@@ -86,14 +101,14 @@ static bool deliver(struct cma_event *event)
         address_resolved(id, &event->pub);
         return true;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-        if (request(id, event->owner) < 0) {
+        if (request(id, event->owner, &event->pub.param.conn) < 0) {
             cma_id_free(id);
             return false;
         }
         return true;
     case RDMA_CM_EVENT_ESTABLISHED:
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-        established(id);
+        established(id, &event->pub.param.conn);
         return true;
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_UNREACHABLE:

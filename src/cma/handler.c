@@ -15,18 +15,6 @@ static bool reserve_place(struct cma_id *listener)
     return room;
 }
 
-static void note_terms(struct cma_id *id, const struct iw_cm_event *from)
-{
-    if (!from->ib)
-        return;
-    id->ib.on = id->ib.known = true;
-    id->ib.peer = from->terms;
-    id->initiator_depth = from->initiator_depth;
-    id->responder_resources = from->responder_resources;
-    if (!from->initiator)
-        id->ib.retry_count = from->terms.retry_count;
-}
-
 /* The id that a request brings; the program has not seen it yet. */
 static struct cma_id *create_child(struct cma_id *listener, const struct iw_cm_event *from)
 {
@@ -39,7 +27,7 @@ static struct cma_id *create_child(struct cma_id *listener, const struct iw_cm_e
     cma_addr_unmap(&addr->dst_storage);
     child->initiator_depth = from->initiator_depth;
     child->responder_resources = from->responder_resources;
-    note_terms(child, from);
+    child->ib.on = from->ib;
     return child;
 }
 
@@ -86,9 +74,6 @@ static int established(struct cma_id *id, const struct iw_cm_event *from,
                        enum rdma_cm_event_type type)
 {
     bool responds = from->ib && from->initiator && id->moves;
-    lock_get(&cma_events);
-    note_terms(id, from);
-    lock_put(&cma_events);
     return outcome(id, from, responds ? RDMA_CM_EVENT_CONNECT_RESPONSE : type);
 }
 

@@ -127,7 +127,7 @@ static enum ibv_mtu path_mtu(const struct cma_id *id)
 static int init_ib_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
     enum ibv_qp_state to = attr->qp_state;
-    bool knows = id->ib.known && (id->state == CMA_CONN_RECV || id->state == CMA_CONNECT);
+    bool knows = id->ib.peer_qpn && (id->state == CMA_CONN_RECV || id->state == CMA_CONNECT);
     if (to != IBV_QPS_INIT && !(knows && (to == IBV_QPS_RTR || to == IBV_QPS_RTS)))
         return -iw_refuse(ATTR, VALUE,
                           "a qp_state other than INIT, or RTR and RTS of an id that "
@@ -143,14 +143,14 @@ static int init_ib_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
         iw_cm_will_move(id->cm);
         set_address(id, &attr->ah_attr);
         attr->path_mtu = path_mtu(id);
-        attr->dest_qp_num = id->ib.peer.qpn;
+        attr->dest_qp_num = id->ib.peer_qpn;
         attr->max_dest_rd_atomic = id->responder_resources;
         *mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     } else {
         attr->timeout = id->ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
         attr->retry_cnt = id->ib.retry_count;
-        attr->rnr_retry = id->ib.peer.rnr_retry;
+        attr->rnr_retry = id->ib.rnr_retry;
         attr->max_rd_atomic = id->initiator_depth;
         *mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                 IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
