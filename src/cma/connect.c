@@ -7,13 +7,11 @@
 /* An id that connects gets at most two events from its handler: the outcome, and the end. */
 #define EVENTS_OF_A_CONNECTION 2
 
-#define RETRY_MAX 7 /* of both counts */
-
 static const struct rdma_conn_param defaults = {
     .responder_resources = RDMA_MAX_RESP_RES,
     .initiator_depth = RDMA_MAX_INIT_DEPTH,
-    .retry_count = RETRY_MAX,
-    .rnr_retry_count = RETRY_MAX,
+    .retry_count = IW_TERMS_RETRY_MAX,
+    .rnr_retry_count = IW_TERMS_RETRY_MAX,
 };
 
 bool cma_connects(const struct cma_id *id)
@@ -43,7 +41,7 @@ static int check_data(const char *call, const void *data, size_t own, size_t mor
 
 static uint8_t up_to_max(uint8_t count)
 {
-    return count < RETRY_MAX ? count : RETRY_MAX;
+    return count < IW_TERMS_RETRY_MAX ? count : IW_TERMS_RETRY_MAX;
 }
 
 /* What is said to the peer. The private data of the id goes first; @p data is room for both. */
@@ -52,8 +50,8 @@ static int fill_param(const struct cma_id *id, const char *call, const struct rd
 {
     size_t own = id->connect_data_len;
     struct ibv_device_attr device;
-    unsigned max = IW_CM_PRIVATE_DATA_MAX - (id->ib.on ? IW_TERMS_BYTES : 0);
-    int r = check_data(call, conn->private_data, own, conn->private_data_len, max);
+    int r = check_data(call, conn->private_data, own, conn->private_data_len,
+                       iw_cm_private_data_max(id->ib.on));
     if (r < 0)
         return r;
     if (!id->pub.verbs)

@@ -83,9 +83,7 @@ static void destroy_cqs(struct cqs cqs)
 
 #define ATTR "rdma_init_qp_attr"
 
-/* What the kernel's CM takes for RoCE. */
-#define HOP_LIMIT   64
-#define ACK_TIMEOUT 19 /* 4.096 us * 2^this */
+#define HOP_LIMIT 64 /* what the kernel's CM takes for RoCE */
 
 static union ibv_gid gid_of(const struct sockaddr *addr)
 {
@@ -148,7 +146,7 @@ static int init_ib_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
         *mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     } else {
-        attr->timeout = id->ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
+        attr->timeout = id->ack_timeout ? id->ack_timeout : IW_RETRY_TIMEOUT;
         attr->retry_cnt = id->ib.retry_count;
         attr->rnr_retry = id->ib.rnr_retry;
         attr->max_rd_atomic = id->initiator_depth;

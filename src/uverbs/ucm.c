@@ -213,7 +213,8 @@ static void param_from_command(struct rdma_conn_param *param, const struct rdma_
 /*
  * Connects or accepts with the queue pair that the number names. It is that of another context than
  * the id's, so the id has it for as long as the call looks there, and no longer: the caller of
- * commands destroys each by itself. On a RoCE device the caller moves it, too, and the id has none.
+ * commands destroys each by itself. On a RoCE device the caller moves it, too: the id has none, and
+ * the call finds it by its number.
  */
 static int with_qp(struct ucm_id *id, struct rdma_conn_param *param,
                    int (*call)(struct rdma_cm_id *, struct rdma_conn_param *))
@@ -221,8 +222,8 @@ static int with_qp(struct ucm_id *id, struct rdma_conn_param *param,
     if (!id->cm->verbs)
         return call(id->cm, param);
     struct ibv_qp *qp = uv_number_use(id->cm->verbs->device, param->qp_num);
-    bool moves = id->cm->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-    id->cm->qp = moves ? qp : NULL;
+    bool iwarp = id->cm->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+    id->cm->qp = iwarp ? qp : NULL;
     int result = call(id->cm, param);
     id->cm->qp = NULL;
     uv_number_done();

@@ -466,7 +466,7 @@ struct iw_qp *iw_cm_param_qp(const struct iw_cm_param *param, const char *call)
 {
     if (param->initiator_depth > IW_MAX_DEPTH || param->responder_resources > IW_MAX_DEPTH)
         return NULL;
-    unsigned max = IW_CM_PRIVATE_DATA_MAX - (param->ib ? IW_TERMS_BYTES : 0);
+    unsigned max = iw_cm_private_data_max(param->ib);
     if (param->private_data_len > max) {
         iw_refuse(call, PRIVATE_DATA, (size_t)param->private_data_len, max);
         return NULL;

@@ -21,6 +21,7 @@
 #include "env/refuse.h"
 #include "env/unmet.h"
 #include "faults/list.h"
+#include "qp/retry.h"
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -80,12 +81,18 @@ struct iw_cm_param {
     struct ibv_context *ctx;
     bool itself; /* the QP is its own peer, see iw_cm_connect() */
     /*
-     * InfiniBand manners; the QP is of a RoCE device, and its number is not in the terms yet. The
-     * private data may be IW_TERMS_BYTES shorter then. A CONNECT_REQUEST tells what it is for.
+     * InfiniBand manners; the QP is of a RoCE device, and its number is not in the terms yet. A
+     * CONNECT_REQUEST tells what it is for.
      */
     bool ib;
     struct iw_terms terms;
 };
+
+/** Of struct iw_cm_param: the terms of InfiniBand manners need room beside it. */
+static inline unsigned iw_cm_private_data_max(bool ib)
+{
+    return IW_CM_PRIVATE_DATA_MAX - (ib ? IW_TERMS_BYTES : 0);
+}
 
 /** A new endpoint without address. */
 IW_CM_EXPORT int iw_cm_create(struct iw_cm **cm, iw_cm_handler *handler, void *owner);

@@ -8,7 +8,6 @@
 #define MAGIC     "AWIB"
 #define MAGIC_LEN 4
 #define VERSION   1
-#define RETRY_MAX 7
 #define QPN_MAX   0xffffff
 
 void iw_terms_encode(uint8_t bytes[IW_TERMS_BYTES], const struct iw_terms *t)
@@ -25,7 +24,7 @@ bool iw_terms_decode(const void *data, size_t len, struct iw_terms *t)
 {
     const uint8_t *bytes = data;
     if (len < IW_TERMS_BYTES || memcmp(bytes, MAGIC, MAGIC_LEN) != 0 || bytes[4] != VERSION ||
-        bytes[5] > RETRY_MAX || bytes[6] > RETRY_MAX || bytes[7] > 1)
+        bytes[5] > IW_TERMS_RETRY_MAX || bytes[6] > IW_TERMS_RETRY_MAX || bytes[7] > 1)
         return false;
     t->rnr_retry = bytes[5];
     t->retry_count = bytes[6];

@@ -14,11 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IW_TERMS_BYTES 12
+#define IW_TERMS_BYTES     12
+#define IW_TERMS_RETRY_MAX 7 /* of both counts; of rnr_retry: for ever */
 
 struct iw_terms {
     uint32_t qpn;
-    uint8_t rnr_retry, retry_count; /* 0 to 7 */
+    uint8_t rnr_retry, retry_count; /* up to IW_TERMS_RETRY_MAX */
     bool srq;
 };
 

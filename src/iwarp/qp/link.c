@@ -9,6 +9,7 @@
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/reset.h"
+#include "qp/retry.h"
 #include "qp/rings.h"
 #include "qp/rx_early.h"
 #include "qp/rx_stall.h"
@@ -24,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACK_TIMEOUT   19    /* 4.096 us * 2^this: what the kernel's CM takes for RoCE */
 #define FPDU_AUTO_EXT 16384 /* ULPDU bytes to another host's anywarp */
 
 int iw_qp_reserve(struct iw_qp *qp, struct iw_cm *cm, const struct iw_qp_owner *owner,
@@ -124,7 +124,7 @@ static void begin_ib_locked(struct iw_qp *qp, const struct iw_link *l)
     attr->retry_cnt = l->ib->retry_cnt;
     attr->rnr_retry = l->ib->rnr_retry;
     if (!attr->timeout)
-        attr->timeout = ACK_TIMEOUT;
+        attr->timeout = IW_RETRY_TIMEOUT;
     attr->max_rd_atomic = (uint8_t)qp->tx.ord.limit;
     attr->max_dest_rd_atomic = (uint8_t)qp->tx.ird.limit;
 }

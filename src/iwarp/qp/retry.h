@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-#define IW_RETRY_US_MIN 500000 /* an adapter's peer answers within less */
+#define IW_RETRY_TIMEOUT 19     /* of rdma_cm: what the kernel's takes for RoCE */
+#define IW_RETRY_US_MIN  500000 /* an adapter's peer answers within less */
 
 /** (retry_cnt + 1) * 4.096 us * 2^timeout, at least IW_RETRY_US_MIN. @return us, 0: for ever */
 static inline uint64_t iw_retry_us(uint8_t timeout, uint8_t retry_cnt)
