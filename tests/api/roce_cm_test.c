@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,17 @@ static void connect_pair(struct pair *p)
     cm_connect(&p->s, &p->a, &p->b);
 }
 
+/** From where the active id is there. @param ca,cb  what each end says; NULL: nothing */
+static void connect_with(struct pair *p, struct rdma_conn_param *ca, struct rdma_conn_param *cb)
+{
+    assert_int_equal(rdma_connect(p->a, ca), 0);
+    p->b = cm_request(p->s.b);
+    cm_add_qp(p->b);
+    assert_int_equal(rdma_accept(p->b, cb), 0);
+    assert_int_equal(cm_expect(p->s.a, RDMA_CM_EVENT_ESTABLISHED), 0);
+    assert_int_equal(cm_expect(p->s.b, RDMA_CM_EVENT_ESTABLISHED), 0);
+}
+
 static void drop_pair(struct pair *p)
 {
     cm_drop(p->a);
@@ -125,12 +137,7 @@ static void nobody_acknowledges(void **state)
     p.a = cm_prepare(p.s.a, &p.s.addr);
     assert_int_equal(rdma_set_option(p.a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &shortest, 1),
                      0);
-    assert_int_equal(rdma_connect(p.a, &(struct rdma_conn_param){.retry_count = 1}), 0);
-    p.b = cm_request(p.s.b);
-    cm_add_qp(p.b);
-    assert_int_equal(rdma_accept(p.b, NULL), 0);
-    assert_int_equal(cm_expect(p.s.a, RDMA_CM_EVENT_ESTABLISHED), 0);
-    assert_int_equal(cm_expect(p.s.b, RDMA_CM_EVENT_ESTABLISHED), 0);
+    connect_with(&p, &(struct rdma_conn_param){.retry_count = 1}, NULL);
     assert_int_equal(query(p.a->qp).timeout, 1);
     assert_int_equal(query(p.a->qp).retry_cnt, 1);
     assert_int_equal(query(p.b->qp).retry_cnt, 1);
@@ -167,12 +174,8 @@ static void no_receive(void **state)
     (void)state;
     cm_open(&p.s, NULL);
     p.a = cm_prepare(p.s.a, &p.s.addr);
-    assert_int_equal(rdma_connect(p.a, &(struct rdma_conn_param){.rnr_retry_count = 7}), 0);
-    p.b = cm_request(p.s.b);
-    cm_add_qp(p.b);
-    assert_int_equal(rdma_accept(p.b, &(struct rdma_conn_param){.rnr_retry_count = 1}), 0);
-    assert_int_equal(cm_expect(p.s.a, RDMA_CM_EVENT_ESTABLISHED), 0);
-    assert_int_equal(cm_expect(p.s.b, RDMA_CM_EVENT_ESTABLISHED), 0);
+    connect_with(&p, &(struct rdma_conn_param){.rnr_retry_count = 7},
+                 &(struct rdma_conn_param){.rnr_retry_count = 1});
     assert_int_equal(query(p.a->qp).rnr_retry, 1); /* the peer's word */
     assert_int_equal(query(p.b->qp).rnr_retry, 7);
     struct ibv_mr *mr = cm_reg(p.a);
@@ -378,6 +381,25 @@ static struct rdma_conn_param names(const struct own *o)
                                     .qp_num = o->qp->qp_num};
 }
 
+/**
+ * Connects @p a with the QP that its program moves.
+ * @return the other id, whose QP the CM moves
+ */
+static struct rdma_cm_id *connect_own(struct cm_sides *s, struct rdma_cm_id *a, struct own *o)
+{
+    struct rdma_conn_param param = names(o);
+    assert_int_equal(rdma_connect(a, &param), 0);
+    struct rdma_cm_id *b = cm_request(s->b);
+    cm_add_qp(b);
+    assert_int_equal(rdma_accept(b, NULL), 0);
+    assert_int_equal(cm_expect(s->a, RDMA_CM_EVENT_CONNECT_RESPONSE), 0);
+    step(a, o, IBV_QPS_RTR);
+    step(a, o, IBV_QPS_RTS);
+    assert_int_equal(rdma_establish(a), 0);
+    assert_int_equal(cm_expect(s->b, RDMA_CM_EVENT_ESTABLISHED), 0);
+    return b;
+}
+
 static void moved_by_the_program(void **state)
 {
     struct cm_sides s;
@@ -425,12 +447,14 @@ static void moved_by_the_program(void **state)
     cm_close(&s);
 }
 
-/** Who asks for a connection in a number's name keeps nobody from dialling that number. */
-static void asked_in_anothers_name(void **state)
+/**
+ * Who asks for a connection in a number's name keeps nobody from dialling that number.
+ * @param moved  the program asks how to move a QP for that, and refuses
+ */
+static void asked_in_anothers_name(bool moved)
 {
     struct cm_sides s;
     char terms[12] = "AWIB\1\7\7";
-    (void)state;
     cm_open(&s, NULL);
     struct own oa = own_make(s.listener->verbs), ob = own_make(s.listener->verbs);
     terms[9] = (char)(oa.qp->qp_num >> 16);
@@ -439,6 +463,13 @@ static void asked_in_anothers_name(void **state)
     int fd = dial(&s);
     say(fd, "MPA ID Req Frame", 0, terms, sizeof terms);
     struct rdma_cm_id *b = cm_request(s.b);
+    if (moved) {
+        struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+        int mask;
+        assert_int_equal(rdma_init_qp_attr(b, &attr, &mask), 0);
+        assert_int_equal(attr.dest_qp_num, oa.qp->qp_num);
+        assert_int_equal(rdma_reject(b, NULL, 0), 0);
+    }
     by_number(&ob, oa.qp->qp_num);
     by_number(&oa, ob.qp->qp_num);
     send_by(&oa, &ob);
@@ -447,6 +478,18 @@ static void asked_in_anothers_name(void **state)
     own_drop(&oa);
     own_drop(&ob);
     cm_close(&s);
+}
+
+static void asked_and_not_answered(void **state)
+{
+    (void)state;
+    asked_in_anothers_name(false);
+}
+
+static void asked_and_refused(void **state)
+{
+    (void)state;
+    asked_in_anothers_name(true);
 }
 
 /** A refusal is not the end of a QP that the program moves; another id may connect it. */
@@ -468,15 +511,7 @@ static void moved_and_refused(void **state)
     assert_int_equal(rdma_destroy_id(a), 0);
 
     a = without_qp(&s);
-    assert_int_equal(rdma_connect(a, &pa), 0);
-    b = cm_request(s.b);
-    cm_add_qp(b); /* that the CM moves */
-    assert_int_equal(rdma_accept(b, NULL), 0);
-    assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_CONNECT_RESPONSE), 0);
-    step(a, &oa, IBV_QPS_RTR);
-    step(a, &oa, IBV_QPS_RTS);
-    assert_int_equal(rdma_establish(a), 0);
-    assert_int_equal(cm_expect(s.b, RDMA_CM_EVENT_ESTABLISHED), 0);
+    b = connect_own(&s, a, &oa);
     struct own ob = {.pd = b->qp->pd, .cq = b->qp->recv_cq, .qp = b->qp};
     send_by(&oa, &ob);
     own_drop(&oa);
@@ -496,17 +531,8 @@ static void reset_and_again(void **state)
         struct rdma_cm_id *a = without_qp(&s);
         if (!oa.qp)
             oa = own_make(a->verbs);
-        struct rdma_conn_param pa = names(&oa);
         step(a, &oa, IBV_QPS_INIT);
-        assert_int_equal(rdma_connect(a, &pa), 0);
-        struct rdma_cm_id *b = cm_request(s.b);
-        cm_add_qp(b);
-        assert_int_equal(rdma_accept(b, NULL), 0);
-        assert_int_equal(cm_expect(s.a, RDMA_CM_EVENT_CONNECT_RESPONSE), 0);
-        step(a, &oa, IBV_QPS_RTR);
-        step(a, &oa, IBV_QPS_RTS);
-        assert_int_equal(rdma_establish(a), 0);
-        assert_int_equal(cm_expect(s.b, RDMA_CM_EVENT_ESTABLISHED), 0);
+        struct rdma_cm_id *b = connect_own(&s, a, &oa);
         struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
         assert_int_equal(ibv_modify_qp(oa.qp, &reset, IBV_QP_STATE), 0);
         assert_int_equal(cm_expect(s.b, RDMA_CM_EVENT_DISCONNECTED), 0);
@@ -651,7 +677,8 @@ int main(void)
         cmocka_unit_test(rejected),
         cmocka_unit_test(moved_by_the_program),
         cmocka_unit_test(moved_and_refused),
-        cmocka_unit_test(asked_in_anothers_name),
+        cmocka_unit_test(asked_and_not_answered),
+        cmocka_unit_test(asked_and_refused),
         cmocka_unit_test(reset_and_again),
         cmocka_unit_test(an_iwarp_request),
         cmocka_unit_test(an_iwarp_reply),
