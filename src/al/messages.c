@@ -49,15 +49,15 @@ static void keep_req(struct al_connection *c, const ib_cm_req_t *req, struct al_
     };
 }
 
-static int start(struct al_connection *c, struct al_layer *layer, const ib_cm_req_t *req)
+static int start(struct al_connection *c, struct al_layer *layer, const ib_gid_t *sgid,
+                 struct sockaddr_storage *to)
 {
-    struct sockaddr_storage from, to;
-    bool bound = al_address_of(&req->p_primary_path->sgid, 0, &from);
-    al_address_of(&req->p_primary_path->dgid, al_port_of(req->svc_id), &to);
+    struct sockaddr_storage from;
+    bool bound = al_address_of(sgid, 0, &from);
     c->id = al_cm_create_id(layer, c->o.handle);
     if (!c->id)
         return errno;
-    return rdma_resolve_addr(c->id, bound ? (struct sockaddr *)&from : NULL, (struct sockaddr *)&to,
+    return rdma_resolve_addr(c->id, bound ? (struct sockaddr *)&from : NULL, (struct sockaddr *)to,
                              c->timeout_ms) != 0
                ? errno
                : 0;
@@ -73,7 +73,7 @@ static ib_api_status_t request(struct al_qp *qp, const ib_cm_req_t *req)
     }
     if (qp->type != IB_QPT_RELIABLE_CONN)
         return IB_INVALID_SETTING;
-    if (!al_address_of(&req->p_primary_path->dgid, 1, &to))
+    if (!al_address_of(&req->p_primary_path->dgid, al_port_of(req->svc_id), &to))
         return IB_INVALID_GID;
     ib_api_status_t status = al_qp_prepare(qp);
     if (status != IB_SUCCESS)
@@ -89,7 +89,7 @@ static ib_api_status_t request(struct al_qp *qp, const ib_cm_req_t *req)
     bool answered = false, wait = req->flags & IB_FLAGS_SYNC;
     if (wait)
         al_answer_expect(&c->begin, &answered);
-    int error = start(c, layer, req);
+    int error = start(c, layer, &req->p_primary_path->sgid, &to);
     if (error) {
         al_answer_expect(&c->begin, NULL);
         al_fail(&c->o);
