@@ -12,7 +12,6 @@ static void copy(const struct rdma_cm_event *from, struct al_cm_event *to)
     const struct rdma_conn_param *conn = &from->param.conn;
     *to = (struct al_cm_event){
         .type = from->event,
-        .status = from->status,
         .id = from->id,
         .initiator_depth = conn->initiator_depth,
         .responder_resources = conn->responder_resources,

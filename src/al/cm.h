@@ -7,14 +7,13 @@
 
 struct al_cm_event {
     enum rdma_cm_event_type type;
-    int status;
     struct rdma_cm_id *id; /* of CONNECT_REQUEST: the new one, the receiver's */
     uint8_t initiator_depth, responder_resources;
     uint8_t private_len;
     uint8_t private_data[256]; /* filled up with zeros */
 };
 
-/** What an id of the layer has as context. @return NULL and errno */
+/** An id of the layer, with a handle as its context. @return NULL and errno */
 struct rdma_cm_id *al_cm_create_id(struct al_layer *l, void *handle);
 
 #endif
