@@ -197,12 +197,14 @@ static void convert(const struct ibv_wc *from, ib_wc_t *to)
     }
 }
 
-/* As many as both lists have, up to a few. @return how many; negative errno */
+enum { SOME = 16 };
+
+/* As many as both lists have, up to SOME. @return how many; negative errno */
 static int poll_some_locked(struct al_cq *cq, ib_wc_t **unused, ib_wc_t ***done)
 {
-    struct ibv_wc wc[16];
+    struct ibv_wc wc[SOME];
     int room = 0;
-    for (const ib_wc_t *it = *unused; it && room < 16; it = it->p_next)
+    for (const ib_wc_t *it = *unused; it && room < SOME; it = it->p_next)
         room++;
     int n = room ? fifo_poll(&cq->fifo, room, wc) : 0;
     for (int i = 0; i < n; i++) {
@@ -221,8 +223,10 @@ static ib_api_status_t poll_cq(struct al_cq *cq, ib_wc_t **unused, ib_wc_t **don
     int n, total = 0;
     *done = NULL;
     pthread_mutex_lock(&cq->lock);
-    while ((n = poll_some_locked(cq, unused, &done)) > 0)
-        total += n;
+    do {
+        n = poll_some_locked(cq, unused, &done);
+        total += n > 0 ? n : 0;
+    } while (n == SOME); /* fewer: one of the lists has no more */
     if (until_reached_locked(cq))
         tell_later_locked(cq);
     pthread_mutex_unlock(&cq->lock);
