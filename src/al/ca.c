@@ -92,10 +92,8 @@ ib_api_status_t ib_close_ca(const ib_ca_handle_t h_ca, const ib_pfn_destroy_cb_t
 ib_api_status_t ib_get_ca_guids(ib_al_handle_t h_al, ib_net64_t *const p_guid_array,
                                 size_t *const p_guid_cnt)
 {
-    struct al_object *layer = al_get(&al_layer_kind, h_al);
-    if (!layer)
+    if (!al_is(&al_layer_kind, h_al))
         return IB_INVALID_AL_HANDLE;
-    al_put(layer);
     if (!p_guid_cnt)
         return IB_INVALID_PARAMETER;
     size_t room = p_guid_array ? *p_guid_cnt : 0;
@@ -118,10 +116,8 @@ ib_api_status_t ib_query_ca(const ib_ca_handle_t h_ca, ib_ca_attr_t *const p_ca_
 ib_api_status_t ib_query_ca_by_guid(const ib_al_handle_t h_al, const ib_net64_t ca_guid,
                                     ib_ca_attr_t *const p_ca_attr, uint32_t *const p_size)
 {
-    struct al_object *layer = al_get(&al_layer_kind, h_al);
-    if (!layer)
+    if (!al_is(&al_layer_kind, h_al))
         return IB_INVALID_AL_HANDLE;
-    al_put(layer);
     struct ibv_context *verbs = al_device_find(ca_guid);
     return !verbs   ? IB_INVALID_GUID
            : p_size ? al_query(verbs, p_ca_attr, p_size)

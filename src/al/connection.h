@@ -32,8 +32,8 @@ struct al_connection {
     uint8_t private_data[IB_REQ_PDATA_SIZE];
     int timeout_ms;
     uint8_t resp_res, init_depth;
-    struct al_qp
-        *qp; /* the parent, once there is one; as what follows, set before rdma_cm answers */
+    /* The parent, once there is one, and callbacks: set before the message goes to the peer. */
+    struct al_qp *qp;
     ib_pfn_cm_rep_cb_t rep_cb;
     ib_pfn_cm_rej_cb_t rej_cb;
     ib_pfn_cm_rtu_cb_t rtu_cb;

@@ -179,10 +179,8 @@ ib_api_status_t ib_reg_phys(const ib_pd_handle_t h_pd, const ib_phys_create_t *c
                             uint64_t *const p_vaddr, net32_t *const p_lkey, net32_t *const p_rkey,
                             ib_mr_handle_t *const ph_mr)
 {
-    struct al_pd *pd = al_get(&al_pd_kind, h_pd);
-    if (!pd)
+    if (!al_is(&al_pd_kind, h_pd))
         return IB_INVALID_PD_HANDLE;
-    al_put(&pd->o);
     return p_phys_create && p_vaddr && p_lkey && p_rkey && ph_mr ? IB_UNSUPPORTED
                                                                  : IB_INVALID_PARAMETER;
 }

@@ -61,6 +61,14 @@ void *al_get(const struct al_kind *kind, const void *handle)
     return o;
 }
 
+bool al_is(const struct al_kind *kind, const void *handle)
+{
+    struct al_object *o = al_get(kind, handle);
+    if (o)
+        al_put(o);
+    return o;
+}
+
 void *al_get_number(const struct al_kind *kind, uint32_t number)
 {
     pthread_rwlock_rdlock(&table_lock);

@@ -76,6 +76,9 @@ void al_fail(struct al_object *o);
 /** @return the object, with a reference; NULL: the handle is none of this kind's */
 void *al_get(const struct al_kind *kind, const void *handle);
 
+/** Whether there is one; for calls that need no more of it. */
+bool al_is(const struct al_kind *kind, const void *handle);
+
 /** As al_get(), for the 32 bits that al_number() told. */
 void *al_get_number(const struct al_kind *kind, uint32_t number);
 uint32_t al_number(const struct al_object *o);

@@ -13,10 +13,8 @@ ib_api_status_t ib_modify_ca(const ib_ca_handle_t h_ca, const uint8_t port_num,
                              const ib_ca_mod_t ca_mod,
                              const ib_port_attr_mod_t *const p_port_attr_mod)
 {
-    struct al_ca *ca = al_get(&al_ca_kind, h_ca);
-    if (!ca)
+    if (!al_is(&al_ca_kind, h_ca))
         return IB_INVALID_CA_HANDLE;
-    al_put(&ca->o);
     if (port_num != AL_PORT)
         return IB_INVALID_PORT;
     if (!p_port_attr_mod || ca_mod == 0 || ca_mod & IB_CA_MOD_RESERVED_MASK)
@@ -75,10 +73,8 @@ ib_api_status_t ib_cancel_mad(const ib_mad_svc_handle_t h_mad_svc,
 
 ib_api_status_t ib_join_mcast(const ib_qp_handle_t h_qp, const ib_mcast_req_t *const p_mcast_req)
 {
-    struct al_qp *qp = al_get(&al_qp_kind, h_qp);
-    if (!qp)
+    if (!al_is(&al_qp_kind, h_qp))
         return IB_INVALID_QP_HANDLE;
-    al_put(&qp->o);
     return p_mcast_req ? IB_INVALID_SERVICE_TYPE : IB_INVALID_PARAMETER;
 }
 
@@ -93,10 +89,8 @@ ib_api_status_t ib_leave_mcast(const ib_mcast_handle_t h_mcast,
 ib_api_status_t ib_local_mad(const ib_ca_handle_t h_ca, const uint8_t port_num,
                              const void *const p_mad_in, void *p_mad_out)
 {
-    struct al_ca *ca = al_get(&al_ca_kind, h_ca);
-    if (!ca)
+    if (!al_is(&al_ca_kind, h_ca))
         return IB_INVALID_CA_HANDLE;
-    al_put(&ca->o);
     if (port_num != AL_PORT)
         return IB_INVALID_PORT;
     return p_mad_in && p_mad_out ? IB_UNSUPPORTED : IB_INVALID_PARAMETER;
@@ -106,9 +100,7 @@ ib_api_status_t ib_cm_lap(const ib_cm_lap_t *const p_cm_lap)
 {
     if (!p_cm_lap)
         return IB_INVALID_PARAMETER;
-    struct al_qp *qp = al_get(&al_qp_kind, p_cm_lap->h_qp);
-    if (!qp)
+    if (!al_is(&al_qp_kind, p_cm_lap->h_qp))
         return IB_INVALID_QP_HANDLE;
-    al_put(&qp->o);
     return IB_UNSUPPORTED;
 }

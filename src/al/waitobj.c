@@ -105,10 +105,7 @@ cl_status_t cl_waitobj_reset(cl_waitobj_handle_t h_wait_obj)
 
 bool al_is_waitobj(cl_waitobj_handle_t h_wait_obj)
 {
-    struct al_waitobj *w = al_get(&kind, h_wait_obj);
-    if (w)
-        al_put(&w->o);
-    return w;
+    return al_is(&kind, h_wait_obj);
 }
 
 static int64_t now_ns(void)
