@@ -38,18 +38,23 @@ static void tell_keys(const struct ibv_mr *mr, const struct results *to)
 
 /* ---- register ---- */
 
-static struct al_mr *new_mr(ib_access_t access)
+/* One that has a handle and no keys, and two references. */
+static ib_api_status_t new_mr(struct al_pd *pd, ib_access_t access, struct al_mr **mr)
 {
-    struct al_mr *mr = calloc(1, sizeof *mr);
-    if (mr) {
-        mr->access = access;
-        mr->shared.fd = -1;
-        pthread_mutex_init(&mr->lock, NULL);
+    ib_api_status_t status = al_access_check(access);
+    if (status != IB_SUCCESS)
+        return status;
+    struct al_mr *new = calloc(1, sizeof *new);
+    if (new) {
+        new->access = access;
+        new->shared.fd = -1;
+        pthread_mutex_init(&new->lock, NULL);
     }
-    return mr;
+    *mr = new;
+    return al_add(new ? &new->o : NULL, &al_mr_kind, &pd->o, NULL);
 }
 
-/* For one that has a handle and no keys. */
+/* The keys of a new one. The caller's reference is gone afterwards; without success, so is it. */
 static ib_api_status_t register_it(struct al_mr *mr, struct al_pd *pd, void *addr, uint64_t length,
                                    const struct results *to)
 {
@@ -71,11 +76,8 @@ static ib_api_status_t reg_mem(struct al_pd *pd, const ib_mr_create_t *how,
 {
     if (!how || !to->lkey || !to->rkey || !to->handle)
         return IB_INVALID_PARAMETER;
-    ib_api_status_t status = al_access_check(how->access_ctrl);
-    if (status != IB_SUCCESS)
-        return status;
-    struct al_mr *mr = new_mr(how->access_ctrl);
-    status = al_add(mr ? &mr->o : NULL, &al_mr_kind, &pd->o, NULL);
+    struct al_mr *mr;
+    ib_api_status_t status = new_mr(pd, how->access_ctrl, &mr);
     return status == IB_SUCCESS ? register_it(mr, pd, how->vaddr, how->length, to) : status;
 }
 
@@ -97,11 +99,8 @@ static ib_api_status_t reg_shared(struct al_mr *origin, struct al_pd *pd, ib_acc
 {
     if (!vaddr || !to->lkey || !to->rkey || !to->handle)
         return IB_INVALID_PARAMETER;
-    ib_api_status_t status = al_access_check(access);
-    if (status != IB_SUCCESS)
-        return status;
-    struct al_mr *mr = new_mr(access);
-    status = al_add(mr ? &mr->o : NULL, &al_mr_kind, &pd->o, NULL);
+    struct al_mr *mr;
+    ib_api_status_t status = new_mr(pd, access, &mr);
     if (status != IB_SUCCESS)
         return status;
     if (!al_share(&mr->o, &origin->o)) {
@@ -141,11 +140,8 @@ static ib_api_status_t reg_shmid(struct al_pd *pd, const uint8_t *shmid, const i
 {
     if (!shmid || !how || !vaddr || !to->lkey || !to->rkey || !to->handle || how->length == 0)
         return IB_INVALID_PARAMETER;
-    ib_api_status_t status = al_access_check(how->access_ctrl);
-    if (status != IB_SUCCESS)
-        return status;
-    struct al_mr *mr = new_mr(how->access_ctrl);
-    status = al_add(mr ? &mr->o : NULL, &al_mr_kind, &pd->o, NULL);
+    struct al_mr *mr;
+    ib_api_status_t status = new_mr(pd, how->access_ctrl, &mr);
     if (status != IB_SUCCESS)
         return status;
     int error = al_shared_get(&mr->shared, shmid, how->length, how->vaddr);
