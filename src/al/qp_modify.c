@@ -17,39 +17,6 @@ struct change {
     const ib_av_attr_t *av;
 };
 
-/* From which states one may be reached. */
-static ib_qp_state_t sources(ib_qp_state_t to)
-{
-    switch (to) {
-    case IB_QPS_INIT:
-        return IB_QPS_RESET | IB_QPS_INIT;
-    case IB_QPS_RTR:
-        return IB_QPS_INIT;
-    case IB_QPS_RTS:
-        return IB_QPS_RTR | IB_QPS_RTS | IB_QPS_SQD | IB_QPS_SQERR;
-    case IB_QPS_SQD:
-        return IB_QPS_RTS | IB_QPS_SQD;
-    default:
-        return ~0U;
-    }
-}
-
-static ib_api_status_t to_reset(struct al_qp *qp, const ib_qp_mod_t *mod, struct change *c)
-{
-    (void)qp;
-    (void)mod;
-    c->attr.qp_state = IBV_QPS_RESET;
-    return IB_SUCCESS;
-}
-
-static ib_api_status_t to_error(struct al_qp *qp, const ib_qp_mod_t *mod, struct change *c)
-{
-    (void)qp;
-    (void)mod;
-    c->attr.qp_state = IBV_QPS_ERR;
-    return IB_SUCCESS;
-}
-
 /* ---- INIT ---- */
 
 static ib_api_status_t set_pkey(const struct al_qp *qp, uint16_t index, struct change *c)
@@ -75,7 +42,6 @@ static ib_api_status_t to_init(struct al_qp *qp, const ib_qp_mod_t *mod, struct 
 {
     if (mod->state.init.primary_port != AL_PORT)
         return IB_INVALID_SETTING;
-    c->attr.qp_state = IBV_QPS_INIT;
     c->attr.port_num = AL_PORT;
     c->mask |= IBV_QP_PORT;
     ib_api_status_t status = set_pkey(qp, mod->state.init.pkey_index, c);
@@ -106,7 +72,6 @@ static ib_api_status_t to_rtr(struct al_qp *qp, const ib_qp_mod_t *mod, struct c
     if (!al_av_to_verbs(qp->verbs->context, &mod->state.rtr.primary_av, &c->attr.ah_attr))
         return IB_INVALID_SETTING;
     c->av = &mod->state.rtr.primary_av;
-    c->attr.qp_state = IBV_QPS_RTR;
     c->attr.path_mtu = (enum ibv_mtu)c->av->conn.path_mtu;
     c->attr.dest_qp_num = CL_NTOH32(mod->state.rtr.dest_qp);
     c->attr.rq_psn = CL_NTOH32(mod->state.rtr.rq_psn);
@@ -159,7 +124,6 @@ static ib_api_status_t to_rts(struct al_qp *qp, const ib_qp_mod_t *mod, struct c
         status = set_access(mod->state.rts.access_ctrl, c);
     if (status != IB_SUCCESS)
         return status;
-    c->attr.qp_state = IBV_QPS_RTS;
     if (al_qp_state(qp) == IB_QPS_RTR) {
         c->attr.sq_psn = CL_NTOH32(mod->state.rts.sq_psn);
         c->mask |= IBV_QP_SQ_PSN;
@@ -173,18 +137,24 @@ static ib_api_status_t to_rts(struct al_qp *qp, const ib_qp_mod_t *mod, struct c
 static ib_api_status_t to_sqd(struct al_qp *qp, const ib_qp_mod_t *mod, struct change *c)
 {
     (void)qp;
-    c->attr.qp_state = IBV_QPS_SQD;
     c->attr.en_sqd_async_notify = !!mod->state.sqd.sqd_event;
     c->mask |= IBV_QP_EN_SQD_ASYNC_NOTIFY;
     return IB_SUCCESS;
 }
 
+/* What can be asked for, from which states, and what is set besides; NULL: nothing. */
 static const struct {
     ib_qp_state_t state;
+    enum ibv_qp_state verbs;
+    ib_qp_state_t from;
     ib_api_status_t (*fill)(struct al_qp *qp, const ib_qp_mod_t *mod, struct change *c);
 } targets[] = {
-    {IB_QPS_RESET, to_reset}, {IB_QPS_INIT, to_init}, {IB_QPS_RTR, to_rtr},
-    {IB_QPS_RTS, to_rts},     {IB_QPS_SQD, to_sqd},   {IB_QPS_ERROR, to_error},
+    {IB_QPS_RESET, IBV_QPS_RESET, ~0U, NULL},
+    {IB_QPS_INIT, IBV_QPS_INIT, IB_QPS_RESET | IB_QPS_INIT, to_init},
+    {IB_QPS_RTR, IBV_QPS_RTR, IB_QPS_INIT, to_rtr},
+    {IB_QPS_RTS, IBV_QPS_RTS, IB_QPS_RTR | IB_QPS_RTS | IB_QPS_SQD | IB_QPS_SQERR, to_rts},
+    {IB_QPS_SQD, IBV_QPS_SQD, IB_QPS_RTS | IB_QPS_SQD, to_sqd},
+    {IB_QPS_ERROR, IBV_QPS_ERR, ~0U, NULL},
 };
 
 static ib_api_status_t modify_locked(struct al_qp *qp, const ib_qp_mod_t *mod)
@@ -193,9 +163,10 @@ static ib_api_status_t modify_locked(struct al_qp *qp, const ib_qp_mod_t *mod)
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         if (targets[i].state != mod->req_state)
             continue;
-        if (!(al_qp_state(qp) & sources(mod->req_state)))
+        if (!(al_qp_state(qp) & targets[i].from))
             return IB_INVALID_QP_STATE;
-        ib_api_status_t status = targets[i].fill(qp, mod, &c);
+        c.attr.qp_state = targets[i].verbs;
+        ib_api_status_t status = targets[i].fill ? targets[i].fill(qp, mod, &c) : IB_SUCCESS;
         if (status == IB_SUCCESS)
             status = al_status(ibv_modify_qp(qp->verbs, &c.attr, c.mask), IB_INVALID_SETTING);
         if (status == IB_SUCCESS && c.av)
