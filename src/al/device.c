@@ -121,15 +121,19 @@ ib_api_status_t al_device_get(ib_net64_t guid,
     return al_status(error, IB_ERROR);
 }
 
+/*
+ * The descriptor is free for the next who opens the adapter when the lock is. Who reads events of a
+ * device without users finds nobody to tell, and does not want the lock.
+ */
 void al_device_put(struct al_device *d)
 {
     pthread_mutex_lock(&lock);
     bool last = --d->users == 0;
-    if (last)
+    if (last) {
         list_del(&d->link);
+        event_thread_forget(&d->source);
+    }
     pthread_mutex_unlock(&lock);
-    if (!last)
-        return;
-    event_thread_forget(&d->source);
-    free(d);
+    if (last)
+        free(d);
 }

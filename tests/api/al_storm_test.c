@@ -39,7 +39,7 @@ enum { ROUNDS = 60, QUEUES = 4, THREADS = 3 };
 static _Atomic(ib_qp_handle_t) qps[QUEUES];
 static _Atomic(ib_cq_handle_t) cqs[QUEUES];
 static atomic_bool stop;
-static atomic_int calls, callbacks, gone;
+static atomic_int calls, callbacks, gone, not_opened;
 
 static void polled(const ib_cq_handle_t h_cq, void *context)
 {
@@ -119,6 +119,31 @@ static void handles_go_stale_in_use(void **state)
     int after = callbacks;
     cl_thread_suspend(20);
     assert_int_equal(after, callbacks); /* nothing is told of what is gone */
+}
+
+static void *open_and_close(void *unused)
+{
+    for (int i = 0; i < 5000; i++) {
+        ib_ca_handle_t ca = NULL;
+        not_opened += ib_open_ca(w.al, w.guid, NULL, NULL, &ca) != IB_SUCCESS;
+        ib_close_ca(ca, i % 2 ? NULL : ib_sync_destroy);
+    }
+    return unused;
+}
+
+/* Who opens an adapter gets it, also while its last user goes. */
+static void the_last_user_goes(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    OK(ib_close_ca(w.ca, ib_sync_destroy));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(not_opened, 0);
+    OK(ib_open_ca(w.al, w.guid, NULL, NULL, &w.ca));
+    OK(ib_alloc_pd(w.ca, IB_PDT_NORMAL, NULL, &w.pd));
 }
 
 /* ---- connections ---- */
@@ -375,6 +400,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handles_go_stale_in_use),
+        cmocka_unit_test(the_last_user_goes),
         cmocka_unit_test(connections_end_in_the_middle),
         cmocka_unit_test(layers_are_closed_with_all),
         cmocka_unit_test(a_layer_is_closed_by_two),
