@@ -160,9 +160,7 @@ static void a_request_is_rejected(void **state)
     uint8_t why[] = "no";
     al_link_listen(&l, &w);
     l.reply = false;
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(&l, &path);
-    OK(ib_cm_req(&req));
+    al_link_request(&l);
     al_await(&l.reqs, 1);
     ib_cm_rej_t rej = {.p_rej_pdata = why, .rej_length = IB_REJ_PDATA_SIZE + 1};
     IS(ib_cm_rej(l.req, &rej), INVALID_PARAMETER);
@@ -182,9 +180,7 @@ static void a_reply_is_rejected(void **state)
     (void)state;
     al_link_listen(&l, &w);
     l.ready = false;
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(&l, &path);
-    OK(ib_cm_req(&req));
+    al_link_request(&l);
     al_await(&l.reps, 1);
     al_await(&l.rtus, 1);
     OK(ib_cm_rej(l.rep, &(ib_cm_rej_t){0}));
@@ -199,9 +195,7 @@ static void nobody_listens(void **state)
     al_link_listen(&l, &w);
     OK(ib_cm_cancel(l.listen, ib_sync_destroy));
     IS(ib_cm_cancel(l.listen, NULL), INVALID_HANDLE);
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(&l, &path);
-    OK(ib_cm_req(&req));
+    al_link_request(&l);
     al_await(&l.rejs, 1);
     assert_int_equal(l.rej_status, IB_REJ_INVALID_SID);
     al_end_drop(&l.a);
@@ -318,9 +312,7 @@ static void the_peer_leaves_early(void **state)
     (void)state;
     al_link_listen(&l, &w);
     l.ready = false;
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(&l, &path);
-    OK(ib_cm_req(&req));
+    al_link_request(&l);
     al_await(&l.reps, 1);
     al_await(&l.rtus, 1);
     ib_cm_dreq_t dreq = {.h_qp = l.b.qp, .pfn_cm_drep_cb = al_saw_drep};

@@ -294,9 +294,7 @@ static void a_queue_with_a_wait_object(void **state)
     ib_qp_create_t create = al_end_create(&l.b);
     al_end_queue(&l.b, &create);
     l.how.h_qp = l.b.qp;
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(&l, &path);
-    OK(ib_cm_req(&req));
+    al_link_request(&l);
     al_await(&l.rtus, 1);
     al_await(&l.reps, 1);
     OK(ib_rearm_cq(l.b.cq, FALSE));

@@ -277,6 +277,13 @@ ib_cm_req_t al_request(struct al_link *l, ib_path_rec_t *path)
     };
 }
 
+void al_link_request(struct al_link *l)
+{
+    ib_path_rec_t path = al_loopback();
+    ib_cm_req_t req = al_request(l, &path);
+    OK(ib_cm_req(&req));
+}
+
 ib_cm_rep_t al_reply(struct al_link *l)
 {
     return (ib_cm_rep_t){
@@ -301,9 +308,7 @@ ib_cm_rtu_t al_ready(void)
 void al_link_connect(struct al_link *l, struct al_world *w)
 {
     al_link_listen(l, w);
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(l, &path);
-    OK(ib_cm_req(&req));
+    al_link_request(l);
     al_await(&l->reps, 1);
     al_await(&l->rtus, 1);
 }

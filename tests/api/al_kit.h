@@ -76,6 +76,7 @@ uint16_t al_free_port(void);
 void al_link_listen(struct al_link *l, struct al_world *w);
 ib_path_rec_t al_loopback(void);
 ib_cm_req_t al_request(struct al_link *l, ib_path_rec_t *path);
+void al_link_request(struct al_link *l); /* by loopback */
 ib_cm_rep_t al_reply(struct al_link *l);
 ib_cm_rtu_t al_ready(void);
 void al_link_connect(struct al_link *l, struct al_world *w);

@@ -153,10 +153,8 @@ static void connections_end_in_the_middle(void **state)
     (void)state;
     static struct al_link l;
     for (int i = 0; i < 24; i++) {
-        ib_path_rec_t path = al_loopback();
         al_link_listen(&l, &w);
-        ib_cm_req_t req = al_request(&l, &path);
-        OK(ib_cm_req(&req));
+        al_link_request(&l);
         if (i % 4 > 0)
             al_await(&l.reqs, 1);
         if (i % 4 > 1)
@@ -182,11 +180,9 @@ static void layers_are_closed_with_all(void **state)
     static struct al_link l;
     for (int i = 0; i < 12; i++) {
         struct al_world mine;
-        ib_path_rec_t path = al_loopback();
         al_open(&mine);
         al_link_listen(&l, &mine);
-        ib_cm_req_t req = al_request(&l, &path);
-        OK(ib_cm_req(&req));
+        al_link_request(&l);
         if (i % 2)
             al_await(&l.rtus, 1);
         al_close(&mine);
@@ -232,19 +228,31 @@ static void a_layer_is_closed_by_two(void **state)
 /* ---- calls that wait ---- */
 
 static struct al_link shared;
-static atomic_int waiting, done_waiting, refused;
+static atomic_int done_waiting, refused;
 
-static void *request_and_wait(void *req)
+static void *request_and_wait(void *unused)
 {
-    waiting++;
-    if (ib_cm_req(req) == IB_SUCCESS)
-        done_waiting++;
-    return NULL;
+    ib_path_rec_t path = al_loopback();
+    ib_cm_req_t req = al_request(&shared, &path);
+    req.flags = IB_FLAGS_SYNC;
+    done_waiting += ib_cm_req(&req) == IB_SUCCESS;
+    return unused;
+}
+
+/* A thread that asks, and waits for the Reply; its Request is here. */
+static pthread_t one_that_waits(void)
+{
+    pthread_t thread;
+    done_waiting = 0;
+    al_link_listen(&shared, &w);
+    shared.reply = false;
+    assert_int_equal(pthread_create(&thread, NULL, request_and_wait, NULL), 0);
+    al_await(&shared.reqs, 1);
+    return thread;
 }
 
 static void *reply_and_wait(void *rep)
 {
-    waiting++;
     ib_api_status_t status = ib_cm_rep(shared.req, rep);
     done_waiting += status == IB_SUCCESS;
     refused += status == IB_INVALID_STATE || status == IB_INVALID_HANDLE;
@@ -253,7 +261,6 @@ static void *reply_and_wait(void *rep)
 
 static void *disconnect_and_wait(void *dreq)
 {
-    waiting++;
     ib_api_status_t status = ib_cm_dreq(dreq);
     done_waiting += status == IB_SUCCESS;
     refused += status == IB_INVALID_STATE;
@@ -268,13 +275,11 @@ static void one_of_two_calls_waits(void **state)
     for (int i = 0; i < 20; i++) {
         pthread_t threads[BOTH];
         struct al_end other;
-        waiting = done_waiting = refused = 0;
+        done_waiting = refused = 0;
         al_link_listen(&shared, &w);
         al_end_make(&other, &w);
         shared.reply = false;
-        ib_path_rec_t path = al_loopback();
-        ib_cm_req_t req = al_request(&shared, &path);
-        OK(ib_cm_req(&req));
+        al_link_request(&shared);
         al_await(&shared.reqs, 1);
         ib_cm_rep_t reps[BOTH] = {al_reply(&shared), al_reply(&shared)};
         reps[1].h_qp = other.qp;
@@ -305,15 +310,7 @@ static void one_of_two_calls_waits(void **state)
 static void a_late_call_while_another_waits(void **state)
 {
     (void)state;
-    pthread_t thread;
-    done_waiting = 0;
-    al_link_listen(&shared, &w);
-    shared.reply = false;
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(&shared, &path);
-    req.flags = IB_FLAGS_SYNC;
-    assert_int_equal(pthread_create(&thread, NULL, request_and_wait, &req), 0);
-    al_await(&shared.reqs, 1);
+    pthread_t thread = one_that_waits();
     ib_cm_dreq_t dreq = {.flags = IB_FLAGS_SYNC, .h_qp = shared.a.qp};
     IS(ib_cm_dreq(&dreq), INVALID_STATE);
     ib_cm_rep_t rep = al_reply(&shared);
@@ -349,15 +346,7 @@ static int connects_in_a_child(void)
 static void a_child_waits_for_its_own(void **state)
 {
     (void)state;
-    pthread_t thread;
-    done_waiting = 0;
-    al_link_listen(&shared, &w);
-    shared.reply = false;
-    ib_path_rec_t path = al_loopback();
-    ib_cm_req_t req = al_request(&shared, &path);
-    req.flags = IB_FLAGS_SYNC;
-    assert_int_equal(pthread_create(&thread, NULL, request_and_wait, &req), 0);
-    al_await(&shared.reqs, 1);
+    pthread_t thread = one_that_waits();
     cl_thread_suspend(20); /* it sleeps by now, or the test says nothing */
     pid_t pid = fork();
     if (pid == 0) {
