@@ -12,22 +12,6 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
-
-static int setup(void **state)
-{
-    (void)state;
-    al_open(&w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    al_close(&w);
-    return 0;
-}
-
 static void open_and_close(void **state)
 {
     (void)state;
@@ -277,5 +261,5 @@ int main(void)
         cmocka_unit_test(cascading_destroy),
         cmocka_unit_test(asynchronous_destroy),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, al_setup, al_teardown);
 }

@@ -11,22 +11,7 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
 static struct al_link l;
-
-static int setup(void **state)
-{
-    (void)state;
-    al_open(&w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    al_close(&w);
-    return 0;
-}
 
 static void send_one(struct al_end *from, struct al_end *to, uint64_t value)
 {
@@ -357,5 +342,5 @@ int main(void)
         cmocka_unit_test(the_peer_leaves_early),
         cmocka_unit_test(destroyed_while_connected),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, al_setup, al_teardown);
 }

@@ -13,22 +13,7 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
 static struct al_link l;
-
-static int setup(void **state)
-{
-    (void)state;
-    al_open(&w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    al_close(&w);
-    return 0;
-}
 
 static void ignore(const ib_cq_handle_t h_cq, void *context)
 {
@@ -320,5 +305,5 @@ int main(void)
         cmocka_unit_test(who_waits_is_let_go),
         cmocka_unit_test(a_queue_with_a_wait_object),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, al_setup, al_teardown);
 }

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
 static struct al_link l;
 
 static int setup(void **state)

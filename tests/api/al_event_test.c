@@ -13,22 +13,7 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
 static struct al_link l;
-
-static int setup(void **state)
-{
-    (void)state;
-    al_open(&w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    al_close(&w);
-    return 0;
-}
 
 /* The rule "event before create returns": the handle in the record is that of the create call. */
 static void the_peer_may_not(void **state)
@@ -214,5 +199,5 @@ int main(void)
         cmocka_unit_test(waits_for_a_callback),
         cmocka_unit_test(a_layer_closed_by_a_callback),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, al_setup, al_teardown);
 }

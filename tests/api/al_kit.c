@@ -15,23 +15,39 @@
 
 enum { PATIENCE_MS = 20000 };
 
-void al_open(struct al_world *w)
+void al_open(struct al_world *world)
 {
     size_t count = 1;
-    OK(ib_open_al(&w->al));
-    IS(ib_get_ca_guids(w->al, NULL, &count), INSUFFICIENT_MEMORY);
+    OK(ib_open_al(&world->al));
+    IS(ib_get_ca_guids(world->al, NULL, &count), INSUFFICIENT_MEMORY);
     assert_true(count >= 1);
     ib_net64_t guids[16];
     count = 16;
-    OK(ib_get_ca_guids(w->al, guids, &count));
-    w->guid = guids[0];
-    OK(ib_open_ca(w->al, w->guid, NULL, NULL, &w->ca));
-    OK(ib_alloc_pd(w->ca, IB_PDT_NORMAL, NULL, &w->pd));
+    OK(ib_get_ca_guids(world->al, guids, &count));
+    world->guid = guids[0];
+    OK(ib_open_ca(world->al, world->guid, NULL, NULL, &world->ca));
+    OK(ib_alloc_pd(world->ca, IB_PDT_NORMAL, NULL, &world->pd));
 }
 
-void al_close(struct al_world *w)
+void al_close(struct al_world *world)
 {
-    OK(ib_close_al(w->al));
+    OK(ib_close_al(world->al));
+}
+
+struct al_world w;
+
+int al_setup(void **state)
+{
+    (void)state;
+    al_open(&w);
+    return 0;
+}
+
+int al_teardown(void **state)
+{
+    (void)state;
+    al_close(&w);
+    return 0;
 }
 
 void al_await(atomic_int *count, int at_least)
@@ -110,18 +126,18 @@ void al_end_queue(struct al_end *e, const ib_qp_create_t *how)
     OK(ib_create_qp(e->w->pd, how, c, happened, &e->qp));
 }
 
-void al_end_make(struct al_end *e, struct al_world *w)
+void al_end_make(struct al_end *e, struct al_world *world)
 {
-    *e = (struct al_end){.w = w};
+    *e = (struct al_end){.w = world};
     ib_cq_create_t cq = {.size = 64, .pfn_comp_cb = completed};
-    OK(ib_create_cq(w->ca, &cq, e, cq_happened, &e->cq));
+    OK(ib_create_cq(world->ca, &cq, e, cq_happened, &e->cq));
     ib_mr_create_t mr = {
         .vaddr = e->data,
         .length = sizeof e->data,
         .access_ctrl =
             IB_AC_LOCAL_WRITE | IB_AC_RDMA_READ | IB_AC_RDMA_WRITE | IB_AC_ATOMIC | IB_AC_MW_BIND,
     };
-    OK(ib_reg_mem(w->pd, &mr, &e->lkey, &e->rkey, &e->mr));
+    OK(ib_reg_mem(world->pd, &mr, &e->lkey, &e->rkey, &e->mr));
     ib_qp_create_t how = al_end_create(e);
     al_end_queue(e, &how);
 }
@@ -238,12 +254,12 @@ uint16_t al_free_port(void)
     return ntohs(four.sin_port);
 }
 
-void al_link_listen(struct al_link *l, struct al_world *w)
+void al_link_listen(struct al_link *l, struct al_world *world)
 {
     *l = (struct al_link){.reply = true, .ready = true};
     the_link = l;
-    al_end_make(&l->a, w);
-    al_end_make(&l->b, w);
+    al_end_make(&l->a, world);
+    al_end_make(&l->b, world);
     l->how = al_reply(l);
     ib_cm_listen_t listen = {.pfn_cm_req_cb = saw_req, .qp_type = IB_QPT_RELIABLE_CONN};
     ib_api_status_t status;
@@ -251,7 +267,7 @@ void al_link_listen(struct al_link *l, struct al_world *w)
     do {
         l->svc_id = CL_HTON64(0x1060000ULL | al_free_port());
         listen.svc_id = l->svc_id;
-        status = ib_cm_listen(w->al, &listen, l, &l->listen);
+        status = ib_cm_listen(world->al, &listen, l, &l->listen);
     } while (status == IB_INVALID_SETTING && ++tries < 100);
     OK(status);
 }
@@ -305,9 +321,9 @@ ib_cm_rtu_t al_ready(void)
     };
 }
 
-void al_link_connect(struct al_link *l, struct al_world *w)
+void al_link_connect(struct al_link *l, struct al_world *world)
 {
-    al_link_listen(l, w);
+    al_link_listen(l, world);
     al_link_request(l);
     al_await(&l->reps, 1);
     al_await(&l->rtus, 1);

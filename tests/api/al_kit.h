@@ -19,8 +19,13 @@ struct al_world {
 };
 
 /** Opens the first adapter, with one domain. */
-void al_open(struct al_world *w);
-void al_close(struct al_world *w);
+void al_open(struct al_world *world);
+void al_close(struct al_world *world);
+
+/** The one of a test program, from al_setup() to al_teardown(). */
+extern struct al_world w;
+int al_setup(void **state);
+int al_teardown(void **state);
 
 /** Waits until a callback has counted so far; fails the test after 20 s. */
 void al_await(atomic_int *count, int at_least);
@@ -42,7 +47,7 @@ struct al_end {
 };
 
 /** A completion queue with callback, memory with all rights, a queue pair in RESET. */
-void al_end_make(struct al_end *e, struct al_world *w);
+void al_end_make(struct al_end *e, struct al_world *world);
 void al_end_queue(struct al_end *e, const ib_qp_create_t *how); /* its queue pair, made anew */
 void al_end_drop(struct al_end *e);
 ib_qp_create_t al_end_create(const struct al_end *e);
@@ -73,13 +78,13 @@ struct al_link {
 uint16_t al_free_port(void);
 
 /** Both ends, and a listener of a free port at b. */
-void al_link_listen(struct al_link *l, struct al_world *w);
+void al_link_listen(struct al_link *l, struct al_world *world);
 ib_path_rec_t al_loopback(void);
 ib_cm_req_t al_request(struct al_link *l, ib_path_rec_t *path);
 void al_link_request(struct al_link *l); /* by loopback */
 ib_cm_rep_t al_reply(struct al_link *l);
 ib_cm_rtu_t al_ready(void);
-void al_link_connect(struct al_link *l, struct al_world *w);
+void al_link_connect(struct al_link *l, struct al_world *world);
 void al_link_close(struct al_link *l);
 
 /** Callbacks of al_request(), al_reply() and al_ready(); the context of queue pairs is the link. */

@@ -15,22 +15,7 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
 static uint64_t memory[512];
-
-static int setup(void **state)
-{
-    (void)state;
-    al_open(&w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    al_close(&w);
-    return 0;
-}
 
 static ib_mr_create_t all_of_it(ib_access_t access)
 {
@@ -347,5 +332,5 @@ int main(void)
         cmocka_unit_test(windows_are_bound),
         cmocka_unit_test(a_bind_that_is_refused),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, al_setup, al_teardown);
 }

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
 static struct al_end e;
 
 static int setup(void **state)

@@ -14,22 +14,6 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
-
-static int setup(void **state)
-{
-    (void)state;
-    al_open(&w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    al_close(&w);
-    return 0;
-}
-
 /* ---- refused ---- */
 
 static void ports_are_not_managed(void **state)
@@ -303,5 +287,5 @@ int main(void)
         cmocka_unit_test(sizes_of_types),
         cmocka_unit_test(names_that_are_free),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, al_setup, al_teardown);
 }

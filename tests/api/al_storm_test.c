@@ -17,22 +17,6 @@
 
 #include <cmocka.h>
 
-static struct al_world w;
-
-static int setup(void **state)
-{
-    (void)state;
-    al_open(&w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    al_close(&w);
-    return 0;
-}
-
 enum { ROUNDS = 60, QUEUES = 4, THREADS = 3 };
 
 /* What the threads call with: handles that may be good, or gone. */
@@ -400,5 +384,5 @@ int main(void)
         cmocka_unit_test(a_child_waits_for_its_own),
 #endif
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, al_setup, al_teardown);
 }
