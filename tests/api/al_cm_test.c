@@ -187,29 +187,43 @@ static void nobody_listens(void **state)
     al_end_drop(&l.b);
 }
 
+static void refuse_it(ib_cm_req_rec_t *rec)
+{
+    OK(ib_cm_rej(rec->h_cm_req, &(ib_cm_rej_t){0}));
+    l.reqs++;
+}
+
 /* Whose private data does not compare is sent away, as if nobody listened. */
 static void compared_requests(void **state)
 {
     (void)state;
     al_link_listen(&l, &w);
-    l.reply = false;
     uint8_t want[] = {1, 2, 3}, pdata[] = {0, 1, 2, 4};
     ib_cm_listen_t listen = {
-        .svc_id = CL_HTON64(CL_NTOH64(l.svc_id)),
+        .svc_id = l.svc_id,
         .qp_type = IB_QPT_RELIABLE_CONN,
         .p_compare_buffer = want,
         .compare_offset = 1,
         .compare_length = 3,
     };
     IS(ib_cm_listen(w.al, &listen, &l, &l.listen), INVALID_PARAMETER);
+    OK(ib_cm_cancel(l.listen, ib_sync_destroy));
+    listen.pfn_cm_req_cb = refuse_it;
+    OK(ib_cm_listen(w.al, &listen, &l, &l.listen));
     ib_path_rec_t path = al_loopback();
     ib_cm_req_t req = al_request(&l, &path);
+    req.flags = IB_FLAGS_SYNC;
     req.p_req_pdata = pdata;
     req.req_length = sizeof pdata;
     OK(ib_cm_req(&req));
+    assert_int_equal(l.rejs, 1);
+    assert_int_equal(l.rej_status, IB_REJ_INVALID_SID);
+    assert_int_equal(l.reqs, 0);
+    OK(ib_modify_qp(l.a.qp, &(ib_qp_mod_t){.req_state = IB_QPS_RESET}));
+    pdata[3] = 3;
+    OK(ib_cm_req(&req));
+    assert_int_equal(l.rejs, 2);
     al_await(&l.reqs, 1);
-    OK(ib_cm_rej(l.req, &(ib_cm_rej_t){0}));
-    al_await(&l.rejs, 1);
     al_link_close(&l);
 }
 
