@@ -7,7 +7,7 @@
 #include "al/srq.h"
 #include "compat/element.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 
 static const struct {
     enum ibv_event_type from;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What happens to an adapter, by itself, as its asynchronous events say. */
 #ifndef ANYWARP_AL_EVENT_H
 #define ANYWARP_AL_EVENT_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Listeners of services, and who is told of a Request. */
 #ifndef ANYWARP_AL_LISTEN_H
 #define ANYWARP_AL_LISTEN_H
 

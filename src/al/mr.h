@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory regions: registered, shared, changed. */
 #ifndef ANYWARP_AL_MR_H
 #define ANYWARP_AL_MR_H
 

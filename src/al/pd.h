@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains. */
 #ifndef ANYWARP_AL_PD_H
 #define ANYWARP_AL_PD_H
 

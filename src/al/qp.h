@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: made, asked and destroyed; qp_modify.h has them moved, work.h has their work. */
 #ifndef ANYWARP_AL_QP_H
 #define ANYWARP_AL_QP_H
 

@@ -8,7 +8,6 @@
 #include "al/status.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* What is asked for, in the words of the verbs. */
 struct change {

@@ -4,7 +4,6 @@
 #include "al/ca.h"
 #include "compat/version.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 

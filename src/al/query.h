@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The attributes of an adapter. */
 #ifndef ANYWARP_AL_QUERY_H
 #define ANYWARP_AL_QUERY_H
 

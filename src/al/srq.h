@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues. */
 #ifndef ANYWARP_AL_SRQ_H
 #define ANYWARP_AL_SRQ_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Wait objects, as completion queues see them. */
 #ifndef ANYWARP_AL_WAITOBJ_H
 #define ANYWARP_AL_WAITOBJ_H
 
