@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BYTES 64
+#define BYTES      64
+#define SETTLED_NS 1500000000 /* by then each has looked once whether its peer has answered */
 
 static void answer(struct rdma_end *e)
 {
@@ -111,7 +112,7 @@ int main(int argc, char **argv)
         talk(&e);
     double own = resident(self) - own_before, others = resident(peer) - peer_before;
 
-    rest(kit_duration() * 3);
+    rest(SETTLED_NS);
     unsigned long before = wakes(self, self) + wakes(peer, 0);
     uint64_t start = kit_ns();
     rest(kit_duration() * 6);
