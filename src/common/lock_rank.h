@@ -26,6 +26,7 @@ enum lock_rank {
     LOCK_DIAL,     /* the connection by number of one QP */
     LOCK_CM,       /* a CM endpoint's state */
     LOCK_MOVES,    /* cm/move.c: for which requests programs move QPs */
+    LOCK_SIDR,     /* an endpoint of datagrams */
     LOCK_PD,       /* the windows of a protection domain */
     LOCK_QP_RX,    /* everything received, struct iw_qp_rx; progress only tries it */
     LOCK_QP_TX,    /* everything sent, and the end: struct iw_qp_tx, struct iw_qp_end */

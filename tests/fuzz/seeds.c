@@ -9,6 +9,7 @@
 #include "qpn/hello.h"
 #include "unit/vectors.h"
 #include "wire/opcode.h"
+#include "wire/sidr.h"
 #include "wire/terminate.h"
 
 #include <stdio.h>
@@ -295,12 +296,27 @@ static void hello(void)
     line(p, sizeof(p), NULL, 0);
 }
 
+static void sidr(void)
+{
+    const struct sidr all[] = {
+        {.ib = true, .ps = 0x111, .id = 7, .data_len = 3, .data = "who"},
+        {.reply = true, .ps = 2, .id = 7, .qpn = 0x8a2501, .qkey = 0x01234567},
+        {.reply = true, .status = SIDR_REJECT, .ps = 2, .id = 7, .data_len = 2, .data = "no"},
+    };
+    uint8_t p[SIDR_BYTES];
+    for (size_t i = 0; i < COUNT(all); i++) {
+        sidr_encode(p, &all[i]);
+        line(p, sizeof(p), NULL, 0);
+    }
+}
+
 static const struct {
     const char *name;
     void (*print)(void);
 } targets[] = {
-    {"ddp", ddp},   {"fpdu", fpdu},   {"hello", hello},   {"mpa", mpa},
-    {"nego", nego}, {"rdmap", rdmap}, {"stream", stream}, {"terminate", terminate},
+    {"ddp", ddp},   {"fpdu", fpdu},     {"hello", hello},
+    {"mpa", mpa},   {"nego", nego},     {"rdmap", rdmap},
+    {"sidr", sidr}, {"stream", stream}, {"terminate", terminate},
 };
 
 int main(int argc, char **argv)
@@ -310,6 +326,6 @@ int main(int argc, char **argv)
             targets[i].print();
             return 0;
         }
-    fprintf(stderr, "usage: seeds ddp|fpdu|hello|mpa|nego|rdmap|stream|terminate\n");
+    fprintf(stderr, "usage: seeds ddp|fpdu|hello|mpa|nego|rdmap|sidr|stream|terminate\n");
     return 2;
 }

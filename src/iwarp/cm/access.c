@@ -40,25 +40,36 @@ int iw_cm_access_to(const char *call, const struct sockaddr *dst, bool knows)
     return -EACCES;
 }
 
-/** Of a child. */
-static enum iw_access from(int fd, const char *identity, char why[IW_ACCESS_WHY_MAX])
+static enum iw_access from(const struct sockaddr_storage *own, const struct sockaddr_storage *peer,
+                           const char *identity)
 {
-    struct sockaddr_storage own = {0}, peer = {0};
-    socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
-    sys_getsockname(fd, (struct sockaddr *)&own, &own_len);
-    sys_getpeername(fd, (struct sockaddr *)&peer, &peer_len);
+    char why[IW_ACCESS_WHY_MAX];
     struct iw_access_ask ask = {
-        .peer = &peer, .port = addr_port((const struct sockaddr *)&own), .identity = identity};
+        .peer = peer, .port = addr_port((const struct sockaddr *)own), .identity = identity};
     enum iw_access verdict = iw_access(&ask, why);
     if (verdict == IW_ACCESS_NO)
         say("connection refused", &ask, why);
     return verdict;
 }
 
+/** Of a child. */
+static enum iw_access from_fd(int fd, const char *identity)
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
+    sys_getsockname(fd, (struct sockaddr *)&own, &own_len);
+    sys_getpeername(fd, (struct sockaddr *)&peer, &peer_len);
+    return from(&own, &peer, identity);
+}
+
+bool iw_cm_access_hear(const struct sockaddr_storage *own, const struct sockaddr_storage *peer)
+{
+    return from(own, peer, "") == IW_ACCESS_YES;
+}
+
 bool iw_cm_access_knock(int fd)
 {
-    char why[IW_ACCESS_WHY_MAX];
-    return from(fd, NULL, why) != IW_ACCESS_NO;
+    return from_fd(fd, NULL) != IW_ACCESS_NO;
 }
 
 bool iw_cm_access_judge(const struct iw_cm *cm, const char *identity)
@@ -69,7 +80,7 @@ bool iw_cm_access_judge(const struct iw_cm *cm, const char *identity)
                                 .port = addr_port((const struct sockaddr *)&cm->dst),
                                 .identity = identity};
     if (!cm->dst.ss_family)
-        return from(cm->fd, identity, why) == IW_ACCESS_YES;
+        return from_fd(cm->fd, identity) == IW_ACCESS_YES;
     if (iw_access(&ask, why) == IW_ACCESS_YES)
         return true;
     say("connection refused", &ask, why);

@@ -4,9 +4,10 @@
  * QP, end.c the end of connections, event.c what the handler hears, listen.c the passive side,
  * connect.c the active side, stranger.c who does not speak MPA, socket.c the TCP socket, tcp.c what
  * TCP knows of the peer, tls.c which connections are TLS, shm.c which go on in shared memory,
- * access.c who may be the peer, terms.c what ends with RoCE devices tell each other, move.c for
- * which requests programs move QPs, host.c news of the host's addresses, all.c what happens to all
- * of them at fork() and exit(). The public face is port.h.
+ * access.c who may be the peer, sidr.c what there is of all this for datagrams, terms.c what ends
+ * with RoCE devices tell each other, move.c for which requests programs move QPs, host.c news of
+ * the host's addresses, all.c what happens to all of them at fork() and exit(). The public face is
+ * port.h.
  *
  * An endpoint lives while somebody refers to it: the program (until iw_cm_destroy), its socket
  * (until that is closed), events under way. cm.lock is the outermost lock of the project, but for
@@ -334,6 +335,8 @@ void iw_cm_socket_tos(int fd, uint8_t tos);
 int iw_cm_socket_again(int fd);
 /** Whether both ends of the connected socket are this host. */
 bool iw_cm_same_host(int fd);
+/** Whether these two are, as far as addresses of one family tell. */
+bool iw_cm_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 /**
  * Sends the frame that stands in nego->out. @return 0 or a negative errno; -ECONNRESET if another
  * thread has found the peer gone, and closed the socket
@@ -351,6 +354,8 @@ void iw_cm_shutdown(struct iw_cm *cm);
 int iw_cm_access_to(const char *call, const struct sockaddr *dst, bool knows);
 /** Whether who was accepted at @p fd may come in, as far as its address tells. */
 bool iw_cm_access_knock(int fd);
+/** Whether a datagram from @p peer to @p own is heard. */
+bool iw_cm_access_hear(const struct sockaddr_storage *own, const struct sockaddr_storage *peer);
 /** Whether the peer may be connected with. @param identity  "": it has none */
 bool iw_cm_access_judge(const struct iw_cm *cm, const char *identity);
 

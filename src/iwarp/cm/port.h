@@ -13,6 +13,7 @@
 #ifndef ANYWARP_CM_PORT_H
 #define ANYWARP_CM_PORT_H
 
+#include "cm/sidr.h"
 #include "cm/terms.h"
 #include "common/lock.h"
 #include "device/netif.h"
@@ -58,6 +59,9 @@ struct iw_cm_event {
     bool ib;               /* InfiniBand manners; then */
     struct iw_terms terms; /* the peer's */
     struct iw_cm *request; /* CONNECT_REQUEST: now the handler's; iw_cm_set_handler() it */
+    /* of an endpoint of datagrams, cm/sidr.h */
+    struct iw_sidr *datagrams; /* CONNECT_REQUEST: now the handler's */
+    uint32_t qkey;             /* ESTABLISHED */
 };
 
 /**

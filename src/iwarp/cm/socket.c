@@ -208,19 +208,24 @@ void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
     lock_put(&cm->lock);
 }
 
+bool iw_cm_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET6)
+        return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                       &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
+    uint32_t ia = ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr);
+    uint32_t ib = ntohl(((const struct sockaddr_in *)b)->sin_addr.s_addr);
+    return ia == ib || (ia >> 24 == IN_LOOPBACKNET && ib >> 24 == IN_LOOPBACKNET);
+}
+
 bool iw_cm_same_host(int fd)
 {
     struct sockaddr_storage a = {0}, b = {0};
     socklen_t la = sizeof(a), lb = sizeof(b);
-    if (sys_getsockname(fd, (struct sockaddr *)&a, &la) < 0 ||
-        sys_getpeername(fd, (struct sockaddr *)&b, &lb) < 0 || a.ss_family != b.ss_family)
-        return false;
-    if (a.ss_family == AF_INET6)
-        return !memcmp(&((struct sockaddr_in6 *)&a)->sin6_addr,
-                       &((struct sockaddr_in6 *)&b)->sin6_addr, sizeof(struct in6_addr));
-    uint32_t ia = ntohl(((struct sockaddr_in *)&a)->sin_addr.s_addr);
-    uint32_t ib = ntohl(((struct sockaddr_in *)&b)->sin_addr.s_addr);
-    return ia == ib || (ia >> 24 == IN_LOOPBACKNET && ib >> 24 == IN_LOOPBACKNET);
+    return sys_getsockname(fd, (struct sockaddr *)&a, &la) == 0 &&
+           sys_getpeername(fd, (struct sockaddr *)&b, &lb) == 0 && iw_cm_same_address(&a, &b);
 }
 
 bool iw_cm_wants_crc(const struct iw_cm *cm)

@@ -114,7 +114,8 @@
     X(SCOPE, EINVAL, "a link-local address needs its interface (sin6_scope_id)")                   \
     X(NO_ROUTE, ENETUNREACH, "there is no route to %s (ip route get)")                             \
     X(PORT_TAKEN, EADDRINUSE, "port %u is taken by another id")                                    \
-    X(PORT_IN_USE, EADDRINUSE, "port %u is in use: RDMA and TCP share the ports of an address")    \
+    X(PORT_IN_USE, EADDRINUSE,                                                                     \
+      "port %u is in use: ids share the ports of an address with TCP and UDP")                     \
     X(NOT_LOCAL, EADDRNOTAVAIL, "%s is no address of this host (ip address)")                      \
     X(PORT_SPACE, EINVAL, "there is no port space %#x")                                            \
     X(OPTION, ENOSYS, "there is no option %d of level %d")                                         \
