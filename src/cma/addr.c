@@ -19,21 +19,15 @@ static int refuse_address(int r, const char *call, const struct sockaddr *addr)
 
 int cma_bind_locked(struct cma_id *id, const struct sockaddr *addr, bool active)
 {
-    int r;
     const char *call = active ? "rdma_resolve_addr" : "rdma_bind_addr";
-    if (id->pub.ps == RDMA_PS_IPOIB)
-        return -iw_refuse(call, PORT_SPACE, (unsigned)id->pub.ps);
     if (cma_addr_lacks_scope(addr))
         return -iw_refuse(call, SCOPE);
     if (!cma_port_free(id, addr))
         return -iw_refuse(call, PORT_TAKEN, addr_port(addr));
-    if (active)
-        r = iw_cm_bind_active(id->cm, addr);
-    else
-        r = iw_cm_bind(id->cm, addr, addr->sa_family == AF_INET6 && cma_afonly(id));
+    int r = cma_transport_bind(id, addr, active);
     if (r < 0)
         return refuse_address(r, call, addr);
-    iw_cm_addresses(id->cm, &id->bound, NULL);
+    cma_transport_bound(id, &id->bound);
     cma_port_claim(id);
     cma_set_state(id, CMA_CALL_BIND);
     return 0;

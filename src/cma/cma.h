@@ -50,6 +50,16 @@ struct cma_event {
     struct cma_id
         *owner; /* whose destruction waits for the acknowledgement; a request's listener */
     uint8_t private_data[CMA_PRIVATE_DATA_MAX];
+    uint32_t join; /* MULTICAST_JOIN: which one */
+};
+
+/* A multicast group that an id has joined, or is about to: the event was not taken yet. */
+struct cma_group {
+    struct list link; /* in the id's groups */
+    union ibv_gid gid;
+    uint32_t join;  /* unique in the id */
+    bool send_only; /* the QP is not to hear it */
+    bool attached;  /* the QP hears it */
 };
 
 /* What of the host an id depends on. */
@@ -72,15 +82,19 @@ struct cma_id {
     struct rdma_cm_id pub;
     struct lock lock;
     enum cma_state state;
-    bool sync;        /* has a private channel */
-    bool established; /* ESTABLISHED was taken, or CONNECT_RESPONSE */
-    bool moves;       /* its program moves the QP: rdma_connect() found none in the id */
-    struct iw_cm *cm;
+    bool sync;            /* has a private channel */
+    bool established;     /* ESTABLISHED was taken, or CONNECT_RESPONSE */
+    bool moves;           /* its program moves the QP: rdma_connect() found none in the id */
+    struct iw_cm *cm;     /* of connections; or */
+    struct iw_sidr *sidr; /* of datagrams */
+    uint32_t qkey;        /* of datagrams; 0: not chosen yet */
+    struct list groups;   /* struct cma_group */
+    uint32_t joins;       /* so far */
 
     /* options; afonly < 0: as the system's default */
     bool reuseaddr;
     int afonly;
-    uint8_t ack_timeout;
+    uint8_t ack_timeout, tos;
     int (*take_stranger)(void *context, int fd); /* cma_take_strangers() */
 
     struct sockaddr_storage source;               /* for route.addr once ADDR_RESOLVED is taken */
@@ -114,6 +128,12 @@ static inline struct cma_id *cma_id(struct rdma_cm_id *id)
 static inline struct cma_channel *cma_channel(struct rdma_event_channel *channel)
 {
     return container_of(channel, struct cma_channel, pub);
+}
+
+/** Whether it is for datagrams: nothing is connected. */
+static inline bool cma_datagrams(const struct cma_id *id)
+{
+    return id->pub.qp_type == IBV_QPT_UD;
 }
 
 /** A call without the handle it needs: the one case of a result other than 0 and -1. */
@@ -224,6 +244,18 @@ void cma_drop_held_event(struct cma_id *id);
 /** The handler of every id: turns what the transport tells into events. */
 iw_cm_handler cma_on_event;
 
+/* transport.c: the calls that an id's transport of either kind has, as cm/port.h has them */
+
+int cma_transport_open(struct cma_id *id, iw_cm_handler *handler);
+/** Harmless if there is none. No handler runs afterwards. */
+void cma_transport_close(struct cma_id *id);
+int cma_transport_bind(struct cma_id *id, const struct sockaddr *addr, bool active);
+int cma_transport_listen(struct cma_id *id, int backlog);
+int cma_transport_set_afonly(struct cma_id *id, bool afonly);
+int cma_transport_set_tos(struct cma_id *id, uint8_t tos);
+/** The local address; zeroed if there is none. */
+void cma_transport_bound(struct cma_id *id, struct sockaddr_storage *local);
+
 /* life.c */
 
 /** A new id without transport and channel. @return NULL if there is no memory */
@@ -270,6 +302,38 @@ void cma_host_watch(struct cma_id *id, const struct sockaddr *addr);
 
 /** No such event is queued afterwards; harmless if it was not watched. */
 void cma_host_unwatch(struct cma_id *id);
+
+/* vector.c */
+
+/** The GID that stands for an IP address. */
+union ibv_gid cma_gid_of(const struct sockaddr *addr);
+
+/** How to send to a GID from the address that the id has. */
+void cma_address_vector(const struct cma_id *id, const union ibv_gid *to, struct ibv_ah_attr *ah);
+
+/* datagram.c */
+
+/** The Q_Key of the id, which is the usual one from now on if none was chosen. */
+uint32_t cma_qkey(struct cma_id *id);
+
+/**
+ * rdma_connect(), rdma_accept(), rdma_reject() of an id for datagrams. Lock held.
+ * @return 0 or a negative errno
+ */
+int cma_ask_locked(struct cma_id *id, const struct rdma_conn_param *conn);
+int cma_answer_locked(struct cma_id *id, const struct rdma_conn_param *conn);
+int cma_turn_down_locked(struct cma_id *id, const void *private_data, uint8_t len);
+
+/** The answer to the question of @p id is taken: completes the event, which may fail now. */
+void cma_answered(struct cma_id *id, struct rdma_cm_event *event);
+
+/* group.c */
+
+/** The group that the id has joined with this number; with @p gid not NULL: of that GID. */
+struct cma_group *cma_group_find_locked(struct cma_id *id, uint32_t join, const union ibv_gid *gid);
+
+/** MULTICAST_JOIN is taken: the QP hears the group from now on, or the event fails. */
+void cma_joined(struct cma_id *id, struct cma_event *event);
 
 /* route.c */
 
@@ -338,7 +402,7 @@ void cma_port_release(struct cma_id *id);
 
 /* connect.c */
 
-/** Whether ids of this port space make connections. */
+/** Whether ids of this kind and port space make connections, or ask for queue pairs. */
 bool cma_connects(const struct cma_id *id);
 
 #endif

@@ -16,7 +16,7 @@ static const struct rdma_conn_param defaults = {
 
 bool cma_connects(const struct cma_id *id)
 {
-    return id->pub.ps == RDMA_PS_TCP || id->pub.ps == RDMA_PS_IB;
+    return cma_datagrams(id) || id->pub.ps == RDMA_PS_TCP || id->pub.ps == RDMA_PS_IB;
 }
 
 /* A depth asked for; 0xff asks for all that the device can and the peer offers. */
@@ -94,12 +94,26 @@ static void note_port(struct cma_id *id)
         addr_set_port(&id->pub.route.addr.src_addr, addr_port((struct sockaddr *)&local));
 }
 
+/* An id for datagrams asks, or answers. */
+static int resolve_locked(struct cma_id *id, const struct rdma_conn_param *conn, enum cma_call call)
+{
+    bool answers = call == CMA_CALL_ACCEPT;
+    if (iw_cm_chaos(answers ? IW_FAULT_ACCEPT : IW_FAULT_CONNECT, NULL))
+        return -ENOMEM;
+    int r = answers ? cma_answer_locked(id, conn) : cma_ask_locked(id, conn);
+    if (r == 0)
+        cma_set_state(id, call);
+    return r;
+}
+
 static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, enum cma_call call)
 {
     uint8_t data[CMA_PRIVATE_DATA_MAX];
     struct iw_cm_param param;
     if (!cma_connects(id))
         return -iw_refuse(cma_call_name(call), SERVICE);
+    if (cma_datagrams(id))
+        return resolve_locked(id, conn, call);
     int r = fill_param(id, cma_call_name(call), conn, data, &param);
     if (r < 0)
         return r;
@@ -130,8 +144,12 @@ static int begin(struct rdma_cm_id *pub, const struct rdma_conn_param *conn, enu
     if (!conn && pub && !pub->qp)
         return cma_fail(iw_refuse(cma_call_name(call), NO_QP));
     struct cma_id *id = cma_enter(pub, call);
-    return id ? cma_complete(id, begin_locked(id, conn ? conn : &defaults, call))
-              : cma_refused(pub);
+    if (!id)
+        return cma_refused(pub);
+    int r = begin_locked(id, conn ? conn : &defaults, call);
+    /* Who answers for datagrams has nothing to wait for. */
+    bool over = cma_datagrams(id) && call == CMA_CALL_ACCEPT;
+    return over ? cma_leave(id, r) : cma_complete(id, r);
 }
 
 int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn)
@@ -144,15 +162,20 @@ int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *conn)
     return begin(pub, conn, CMA_CALL_ACCEPT);
 }
 
+static int reject_locked(struct cma_id *id, const void *private_data, uint8_t private_data_len)
+{
+    int r = check_data(cma_call_name(CMA_CALL_REJECT), private_data, 0, private_data_len,
+                       IW_CM_PRIVATE_DATA_MAX);
+    return r < 0 ? r : iw_cm_reject(id->cm, private_data, private_data_len);
+}
+
 int rdma_reject(struct rdma_cm_id *pub, const void *private_data, uint8_t private_data_len)
 {
     struct cma_id *id = cma_enter(pub, CMA_CALL_REJECT);
     if (!id)
         return cma_refused(pub);
-    int r = check_data(cma_call_name(CMA_CALL_REJECT), private_data, 0, private_data_len,
-                       IW_CM_PRIVATE_DATA_MAX);
-    if (r == 0)
-        r = iw_cm_reject(id->cm, private_data, private_data_len);
+    int r = cma_datagrams(id) ? cma_turn_down_locked(id, private_data, private_data_len)
+                              : reject_locked(id, private_data, private_data_len);
     if (r == 0)
         cma_set_state(id, CMA_CALL_REJECT);
     return cma_leave(id, r);
@@ -163,7 +186,7 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
     return rdma_reject(id, private_data, private_data_len);
 }
 
-/* With InfiniBand manners the end of the connection is not that of the QP. */
+/* With InfiniBand manners, and for datagrams, the end of the connection is not that of the QP. */
 static void fail_qp(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -175,8 +198,9 @@ int rdma_disconnect(struct rdma_cm_id *pub)
     struct cma_id *id = cma_enter(pub, CMA_CALL_DISCONNECT);
     if (!id)
         return cma_refused(pub);
-    bool connected = id->state == CMA_CONNECT || id->state == CMA_CLOSING;
-    if (id->ib.on && pub->qp)
+    bool datagrams = cma_datagrams(id);
+    bool connected = !datagrams && (id->state == CMA_CONNECT || id->state == CMA_CLOSING);
+    if ((id->ib.on || datagrams) && pub->qp)
         fail_qp(pub->qp);
     int r = connected ? iw_cm_disconnect(id->cm) : 0;
     if (r == 0)

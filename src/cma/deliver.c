@@ -33,7 +33,7 @@ static void address_resolved(struct cma_id *id, struct rdma_cm_event *event)
 /* What the peer of an id on a RoCE device has said. */
 static void note_peer(struct cma_id *id, const struct rdma_conn_param *said)
 {
-    if (!id->ib.on)
+    if (!id->ib.on || cma_datagrams(id))
         return;
     id->ib.peer_qpn = said->qp_num;
     id->ib.rnr_retry = said->rnr_retry_count;
@@ -72,10 +72,14 @@ static void tell(struct cma_id *id, enum rdma_cm_event_type type)
         cma_event_queue(event);
 }
 
-static void established(struct cma_id *id, const struct rdma_conn_param *said)
+static void established(struct cma_id *id, struct rdma_cm_event *event)
 {
+    if (cma_datagrams(id)) {
+        cma_answered(id, event);
+        return;
+    }
     lock_get(&id->lock);
-    note_peer(id, said);
+    note_peer(id, &event->param.conn);
     id->established = true;
     lock_put(&id->lock);
     if (iw_cm_chaos(IW_FAULT_ADDR_CHANGE, NULL))
@@ -108,7 +112,10 @@ static bool deliver(struct cma_event *event)
         return true;
     case RDMA_CM_EVENT_ESTABLISHED:
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-        established(id, &event->pub.param.conn);
+        established(id, &event->pub);
+        return true;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+        cma_joined(id, event);
         return true;
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_UNREACHABLE:

@@ -64,6 +64,13 @@ bool cma_event_queue(struct cma_event *event)
     return queued;
 }
 
+/* Private data has the same place in what is told of connections and of datagrams. */
+_Static_assert(offsetof(struct rdma_ud_param, private_data) ==
+                       offsetof(struct rdma_conn_param, private_data) &&
+                   offsetof(struct rdma_ud_param, private_data_len) ==
+                       offsetof(struct rdma_conn_param, private_data_len),
+               "private data");
+
 void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
 {
     struct rdma_conn_param *conn = &event->pub.param.conn;
@@ -75,6 +82,12 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
         conn->private_data = event->private_data;
         conn->private_data_len = (uint8_t)len;
     }
+    event->pub.status = from->status;
+    if (cma_datagrams(event->owner)) {
+        event->pub.param.ud.qp_num = from->peer_qpn;
+        event->pub.param.ud.qkey = from->qkey;
+        return;
+    }
     conn->initiator_depth = from->initiator_depth;
     conn->responder_resources = from->responder_resources;
     conn->qp_num = from->peer_qpn;
@@ -84,7 +97,6 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
         conn->rnr_retry_count = from->terms.rnr_retry;
         conn->srq = from->terms.srq;
     }
-    event->pub.status = from->status;
 }
 
 void cma_event_unlink_locked(struct cma_channel *channel, struct cma_event *event)

@@ -22,7 +22,10 @@ static struct cma_id *create_child(struct cma_id *listener, const struct iw_cm_e
     if (!child)
         return NULL;
     struct rdma_addr *addr = &child->pub.route.addr;
-    iw_cm_addresses(from->request, &addr->src_storage, &addr->dst_storage);
+    if (from->datagrams)
+        iw_sidr_addresses(from->datagrams, &addr->src_storage, &addr->dst_storage);
+    else
+        iw_cm_addresses(from->request, &addr->src_storage, &addr->dst_storage);
     cma_addr_unmap(&addr->src_storage);
     cma_addr_unmap(&addr->dst_storage);
     child->initiator_depth = from->initiator_depth;
@@ -43,7 +46,9 @@ static int request(struct cma_id *listener, const struct iw_cm_event *from,
         return -1;
     }
     child->cm = from->request;
-    iw_cm_set_handler(child->cm, cma_on_event, child);
+    child->sidr = from->datagrams;
+    if (child->cm)
+        iw_cm_set_handler(child->cm, cma_on_event, child);
     cma_event_fill(event, from);
     event->pub.id = &child->pub;
     event->pub.listen_id = &listener->pub;

@@ -5,7 +5,7 @@
 /* The transport of a new id, and its channel. */
 static int open_id(struct cma_id *id, struct rdma_event_channel *channel)
 {
-    int r = iw_cm_create(&id->cm, cma_on_event, id);
+    int r = cma_transport_open(id, cma_on_event);
     if (r < 0)
         return r;
     if (!channel)
@@ -64,8 +64,7 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
     lock_put(&id->lock);
 
     /* No handler runs after these, so no event can come behind those that go now. */
-    iw_cm_destroy(id->cm);
-    id->cm = NULL;
+    cma_transport_close(id);
     cma_host_unwatch(id);
     cma_lookup_end(id);
     lock_get(&cma_events);

@@ -21,18 +21,21 @@ struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps, enum 
     list_init(&id->spare);
     list_init(&id->port);
     list_init(&id->host.link);
+    list_init(&id->groups);
     pthread_cond_init(&id->all_acked, NULL);
     return id;
 }
 
 void cma_id_free(struct cma_id *id)
 {
-    if (id->cm)
-        iw_cm_destroy(id->cm);
+    struct list *l;
+    cma_transport_close(id);
     cma_port_release(id);
     cma_host_unwatch(id);
     cma_event_unreserve(id);
     cma_device_put(id);
+    while ((l = list_pop(&id->groups)))
+        free(container_of(l, struct cma_group, link));
     free(id->request_qp);
     free(id->connect_data);
     pthread_cond_destroy(&id->all_acked);

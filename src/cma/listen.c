@@ -31,7 +31,7 @@ static int listen_locked(struct cma_id *id, int backlog)
     lock_put(&cma_events);
     if (id->take_stranger)
         iw_cm_take_strangers(id->cm);
-    int r = iw_cm_listen(id->cm, backlog);
+    int r = cma_transport_listen(id, backlog);
     if (r == -EADDRINUSE)
         iw_refuse(LISTEN, PORT_IN_USE, addr_port((struct sockaddr *)&id->bound));
     if (r < 0)

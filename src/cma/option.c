@@ -19,7 +19,10 @@ static int set_tos(struct cma_id *id, const void *val, size_t len)
 {
     uint8_t tos = 0;
     int r = take(&tos, sizeof tos, val, len);
-    return r < 0 ? r : iw_cm_set_tos(id->cm, tos);
+    if (r < 0)
+        return r;
+    id->tos = tos;
+    return cma_transport_set_tos(id, tos);
 }
 
 static int set_reuseaddr(struct cma_id *id, const void *val, size_t len)
@@ -36,7 +39,7 @@ static int set_afonly(struct cma_id *id, const void *val, size_t len)
 {
     int on = 0, r = take(&on, sizeof on, val, len);
     if (r == 0 && id->state == CMA_ADDR_BOUND && id->bound.ss_family == AF_INET6)
-        r = iw_cm_set_afonly(id->cm, on != 0);
+        r = cma_transport_set_afonly(id, on != 0);
     if (r == 0)
         id->afonly = on != 0;
     return r;

@@ -2,7 +2,8 @@
 /*
  * The port space: which ids of this process hold a port. The sockets of the transport always have
  * SO_REUSEADDR, or a server could not be started again while an old connection lingers; so it is
- * here that a port taken by another id is noticed before one of the two listens.
+ * here that a port taken by another id is noticed before one of the two listens. Connections and
+ * datagrams have ports of their own, as TCP and UDP have.
  */
 #include "cma.h"
 #include "common/sys.h"
@@ -29,7 +30,7 @@ static bool conflict(const struct cma_id *a, const struct sockaddr *a_addr, cons
     const struct sockaddr *b_addr = (const struct sockaddr *)&b->bound;
     if (addr_port(a_addr) != addr_port(b_addr))
         return false;
-    if (a->reuseaddr && b->reuseaddr)
+    if (cma_datagrams(a) != cma_datagrams(b) || (a->reuseaddr && b->reuseaddr))
         return false;
     if (a_addr->sa_family == b_addr->sa_family)
         return cma_addr_any(a_addr) || cma_addr_any(b_addr) || cma_addr_same(a_addr, b_addr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs of ids. From INIT on the transport moves them, on connect and accept. */
+/* Queue pairs of ids. From INIT on the transport moves those of connections, on connect and accept.
+ */
 #include "cma.h"
 
 #include <string.h>
@@ -83,38 +84,6 @@ static void destroy_cqs(struct cqs cqs)
 
 #define ATTR "rdma_init_qp_attr"
 
-#define HOP_LIMIT 64 /* what the kernel's CM takes for RoCE */
-
-static union ibv_gid gid_of(const struct sockaddr *addr)
-{
-    union ibv_gid gid;
-    addr_ip6(addr, gid.raw);
-    return gid;
-}
-
-/** The index of the GID that is @p own, or 0: a loopback address may be none. */
-static uint8_t gid_index(const struct cma_id *id, const union ibv_gid *own)
-{
-    struct ibv_port_attr port = {0};
-    union ibv_gid gid;
-    ibv_query_port(id->pub.verbs, id->pub.port_num, &port);
-    for (int i = 0; i < port.gid_tbl_len && i <= UINT8_MAX; i++)
-        if (ibv_query_gid(id->pub.verbs, id->pub.port_num, i, &gid) == 0 &&
-            memcmp(&gid, own, sizeof gid) == 0)
-            return (uint8_t)i;
-    return 0;
-}
-
-static void set_address(const struct cma_id *id, struct ibv_ah_attr *ah)
-{
-    union ibv_gid own = gid_of(&id->pub.route.addr.src_addr);
-    *ah = (struct ibv_ah_attr){.is_global = 1,
-                               .port_num = id->pub.port_num,
-                               .grh.dgid = gid_of(&id->pub.route.addr.dst_addr),
-                               .grh.sgid_index = gid_index(id, &own),
-                               .grh.hop_limit = HOP_LIMIT};
-}
-
 static enum ibv_mtu path_mtu(const struct cma_id *id)
 {
     struct ibv_port_attr port;
@@ -139,7 +108,8 @@ static int init_ib_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
         *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     } else if (to == IBV_QPS_RTR) {
         iw_cm_will_move(id->cm);
-        set_address(id, &attr->ah_attr);
+        union ibv_gid peer = cma_gid_of(&id->pub.route.addr.dst_addr);
+        cma_address_vector(id, &peer, &attr->ah_attr);
         attr->path_mtu = path_mtu(id);
         attr->dest_qp_num = id->ib.peer_qpn;
         attr->max_dest_rd_atomic = id->responder_resources;
@@ -156,8 +126,21 @@ static int init_ib_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int 
     return 0;
 }
 
+static int init_datagram_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+    enum ibv_qp_state to = attr->qp_state;
+    if ((unsigned)to > IBV_QPS_ERR)
+        return -iw_refuse(ATTR, VALUE, "such a qp_state");
+    *attr =
+        (struct ibv_qp_attr){.qp_state = to, .port_num = id->pub.port_num, .qkey = cma_qkey(id)};
+    *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+    return 0;
+}
+
 static int init_qp_attr_locked(struct cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
+    if (id->pub.verbs && cma_datagrams(id))
+        return init_datagram_attr_locked(id, attr, mask);
     if (id->ib.on && id->pub.verbs)
         return init_ib_attr_locked(id, attr, mask);
     enum ibv_qp_state to = attr->qp_state;
@@ -188,12 +171,19 @@ int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *attr, int *mas
     return id ? cma_leave(id, init_qp_attr_locked(id, attr, mask)) : cma_refused(pub);
 }
 
-/* To INIT, so that receives can be posted. */
+/* To INIT, so that receives can be posted; for datagrams nothing else is to come. */
 static int init_qp(struct cma_id *id, struct ibv_qp *qp)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT}, rtr = {.qp_state = IBV_QPS_RTR},
+                       rts = {.qp_state = IBV_QPS_RTS};
     int mask, r = init_qp_attr_locked(id, &attr, &mask);
-    return r < 0 ? r : -ibv_modify_qp(qp, &attr, mask);
+    if (r == 0)
+        r = -ibv_modify_qp(qp, &attr, mask);
+    if (r == 0 && cma_datagrams(id))
+        r = -ibv_modify_qp(qp, &rtr, IBV_QP_STATE);
+    if (r == 0 && cma_datagrams(id))
+        r = -ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    return r;
 }
 
 /* The PD, SRQ and CQs of the id go where the program left a gap. */
@@ -204,6 +194,8 @@ static int complete_attr(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
         return -iw_refuse(CREATE, NO_DEVICE);
     if (pub->qp)
         return -iw_refuse(CREATE, HAS_QP);
+    if (cma_datagrams(id) != (attr->qp_type == IBV_QPT_UD))
+        return -iw_refuse(CREATE, VALUE, "datagrams and a connection together");
     if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
         attr->pd = pub->pd;
     attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -223,7 +215,8 @@ static int create_qp_locked(struct cma_id *id, struct ibv_qp_init_attr_ex *attr)
     int r = complete_attr(id, attr);
     if (r < 0)
         return r;
-    struct ibv_qp *qp = iw_cm_create_qp(pub->verbs, attr);
+    struct ibv_qp *qp =
+        cma_datagrams(id) ? ibv_create_qp_ex(pub->verbs, attr) : iw_cm_create_qp(pub->verbs, attr);
     if (!qp)
         return -errno;
     r = init_qp(id, qp);

@@ -43,6 +43,8 @@ static const int next[CMA_CALL_END][CMA_STATE_END] = {
     ROW(CLEAR_REUSEADDR, IDL,  no,  no,  no,  no,  no,  no,  no,  no,  no),
     ROW(SET_AFONLY,      IDL, BND,  no,  no,  no,  no,  no,  no,  no,  no),
     ROW(SET_TOS,         IDL, BND, ADR, RTE, LSN, REQ, CON, CLG, CLD,  no),
+    ROW(JOIN,             no, BND, ADR,  no,  no,  no,  no,  no,  no,  no), /* needs a device */
+    ROW(LEAVE,           IDL, BND, ADR, RTE, LSN, REQ, CON, CLG, CLD,  no),
     ROW(INIT_QP_ATTR,    IDL, BND, ADR, RTE, LSN, REQ, CON,  no,  no,  no), /* needs a device */
     ROW(ESTABLISH,        no,  no,  no,  no,  no,  no, CON,  no,  no,  no), /* and established */
     ROW(NOTIFY,           no,  no,  no,  no,  no, REQ, CON, CLG, CLD,  no),

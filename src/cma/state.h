@@ -38,6 +38,8 @@
     X(CLEAR_REUSEADDR, "rdma_set_option", "")                                                      \
     X(SET_AFONLY, "rdma_set_option", "")                                                           \
     X(SET_TOS, "rdma_set_option", "") /* also RDMA_OPTION_ID_ACK_TIMEOUT */                        \
+    X(JOIN, "rdma_join_multicast", ": bind or resolve first, and connect later")                   \
+    X(LEAVE, "rdma_leave_multicast", "")                                                           \
     X(INIT_QP_ATTR, "rdma_init_qp_attr", "")                                                       \
     X(ESTABLISH, "rdma_establish", ": it is not connected")                                        \
     X(NOTIFY, "rdma_notify", ": it is not connected")                                              \

@@ -322,7 +322,7 @@ static const struct {
     {"get_remote_ece",    get_remote_ece,    {0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0}, 0},
     {"join_multicast",    join_multicast,    {I, I, I, I, I, I, I, I, I,  I, I, I, I, I, I, I}, 0},
     {"join_multicast_ex", join_multicast_ex, {I, I, I, I, I, I, I, I, I,  I, I, I, I, I, I, I}, 0},
-    {"leave_multicast",   leave_multicast,   {A, A, A, A, A, A, A, A, A,  A, A, A, A, A, A, A}, 0},
+    {"leave_multicast",   leave_multicast,   {A, A, A, A, A, A, A, A, A,  A, A, A, A, A, A, I}, 0},
     {"migrate_id",        migrate_id,        {0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, NOT}, 0},
     {"destroy_id",        destroy_id,        {0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, I}, 1},
     {"destroy_ep",        destroy_ep,        {0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0}, 1},

@@ -157,10 +157,15 @@ int refused_depth(void)
 
 int refused_service(void)
 {
+    struct sockaddr_in any = {.sin_family = AF_INET};
     struct rdma_cm_id *id;
-    assert_int_equal(rdma_create_id(w.events, &id, NULL, RDMA_PS_UDP), 0);
+    const struct rdma_addrinfo res = {.ai_flags = RAI_PASSIVE,
+                                      .ai_port_space = RDMA_PS_UDP,
+                                      .ai_qp_type = IBV_QPT_RC,
+                                      .ai_src_addr = (struct sockaddr *)&any};
+    assert_int_equal(rdma_create_ep(&id, (struct rdma_addrinfo *)&res, NULL, NULL), 0);
     int r = of_int(rdma_listen(id, 1));
-    rdma_destroy_id(id);
+    rdma_destroy_ep(id);
     return r;
 }
 

@@ -93,7 +93,6 @@ static void creation(void **unused)
     assert_int_equal(other->qp_type, IBV_QPT_UD);
     assert_int_equal(id->qp_type, IBV_QPT_RC);
     assert_null(id->verbs);
-    expect_error(rdma_listen(other, 1), EOPNOTSUPP);
     rdma_destroy_id(other);
 }
 
@@ -351,7 +350,7 @@ static void a_qp_that_fails_leaves_nothing(void **unused)
     (void)unused;
     struct ibv_qp_init_attr attr = qp_attr();
     resolve();
-    attr.qp_type = IBV_QPT_UD;
+    attr.qp_type = IBV_QPT_XRC_SEND;
     expect_error(rdma_create_qp(id, NULL, &attr), EOPNOTSUPP);
     assert_null(attr.send_cq);
     assert_null(id->qp);
@@ -588,7 +587,7 @@ static void ece(void **unused)
     expect_error(rdma_get_remote_ece(id, NULL), EINVAL);
 }
 
-static void multicast_is_refused(void **unused)
+static void arguments_of_multicast(void **unused)
 {
     (void)unused;
     struct rdma_cm_id *ud;
@@ -598,8 +597,8 @@ static void multicast_is_refused(void **unused)
     expect_error(rdma_join_multicast(id, NULL, NULL), EINVAL);
     expect_error(rdma_join_multicast(id, group, NULL), EINVAL);
     assert_int_equal(rdma_create_id(channel, &ud, NULL, RDMA_PS_UDP), 0);
-    expect_error(rdma_join_multicast(ud, group, NULL), ENOSYS);
-    expect_error(rdma_join_multicast_ex(ud, &attr, NULL), ENOSYS);
+    expect_error(rdma_join_multicast(ud, group, NULL), EINVAL); /* no device yet */
+    expect_error(rdma_join_multicast_ex(ud, &attr, NULL), EINVAL);
     attr.comp_mask |= 1 << 5;
     expect_error(rdma_join_multicast_ex(ud, &attr, NULL), ENOTSUP);
     attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
@@ -705,7 +704,7 @@ int main(void)
         TEST(disconnecting),
         TEST(answering),
         TEST(ece),
-        TEST(multicast_is_refused),
+        TEST(arguments_of_multicast),
         TEST(devices),
         TEST(names),
         TEST(names_are_those_of_rdma_core),

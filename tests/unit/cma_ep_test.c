@@ -232,7 +232,7 @@ static void endpoints_that_fail_leave_nothing(void **unused)
     expect_error(rdma_create_ep(&id, res, NULL, NULL), EINVAL);
     res->ai_dst_addr = dst;
     struct ibv_qp_init_attr attr = qp_attr();
-    res->ai_qp_type = IBV_QPT_UD;
+    res->ai_qp_type = IBV_QPT_XRC_SEND;
     expect_error(rdma_create_ep(&id, res, NULL, &attr), EOPNOTSUPP);
     rdma_freeaddrinfo(res);
 }

@@ -78,6 +78,133 @@ int mock_request(struct rdma_cm_id *listener, const char *private_data)
     return r;
 }
 
+struct iw_sidr *mock_sidr(struct rdma_cm_id *id)
+{
+    return cma_id(id)->sidr;
+}
+
+void mock_answer(struct rdma_cm_id *id, const struct iw_cm_event *event, const char *private_data)
+{
+    struct iw_sidr *s = mock_sidr(id);
+    struct iw_cm_event e = *event;
+    e.private_data = private_data;
+    e.private_data_len = private_data ? (uint16_t)strlen(private_data) : 0;
+    s->handler(s->owner, &e);
+}
+
+int mock_question(struct rdma_cm_id *listener, const char *private_data)
+{
+    struct iw_sidr *s = mock_sidr(listener), *request;
+    if (iw_sidr_create(&request, s->ps, NULL, NULL))
+        return -1;
+    struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons(7000)};
+    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(40001)};
+    inet_pton(AF_INET, "192.0.2.7", &local.sin_addr);
+    inet_pton(AF_INET, "192.0.2.9", &peer.sin_addr);
+    memcpy(&request->local, &local, sizeof local);
+    memcpy(&request->peer, &peer, sizeof peer);
+    struct iw_cm_event event = {.type = IW_CM_CONNECT_REQUEST,
+                                .datagrams = request,
+                                .private_data = private_data,
+                                .private_data_len =
+                                    private_data ? (uint16_t)strlen(private_data) : 0};
+    int r = s->handler(s->owner, &event);
+    if (r)
+        iw_sidr_destroy(request);
+    return r;
+}
+
+/* ---- cm/sidr.h ---- */
+
+int iw_sidr_create(struct iw_sidr **s, uint16_t ps, iw_sidr_handler *handler, void *owner)
+{
+    int err = failure();
+    if (err)
+        return -err;
+    *s = calloc(1, sizeof **s);
+    if (!*s)
+        return -ENOMEM;
+    (*s)->ps = ps;
+    (*s)->handler = handler;
+    (*s)->owner = owner;
+    count(&mock.cms, 1);
+    return 0;
+}
+
+int iw_sidr_bind(struct iw_sidr *s, const struct sockaddr *addr, bool afonly)
+{
+    int err = failure();
+    if (err)
+        return -err;
+    memcpy(&s->local, addr, addr_len(addr));
+    if (addr_port(addr) == 0)
+        addr_set_port((struct sockaddr *)&s->local, 50001);
+    s->afonly = afonly;
+    return 0;
+}
+
+int iw_sidr_set_afonly(struct iw_sidr *s, bool afonly)
+{
+    s->afonly = afonly;
+    return 0;
+}
+
+int iw_sidr_set_tos(struct iw_sidr *s, uint8_t tos)
+{
+    s->tos = tos;
+    return 0;
+}
+
+int iw_sidr_listen(struct iw_sidr *s)
+{
+    s->listens = true;
+    return -failure();
+}
+
+static int say(struct iw_sidr *s, const struct iw_sidr_param *param)
+{
+    int err = failure();
+    if (err)
+        return -err;
+    s->param = *param;
+    if (param->private_data_len)
+        memcpy(s->private_data, param->private_data, param->private_data_len);
+    return 0;
+}
+
+int iw_sidr_ask(struct iw_sidr *s, const struct sockaddr *dst, const struct iw_sidr_param *param)
+{
+    memcpy(&s->dst, dst, addr_len(dst));
+    return say(s, param);
+}
+
+int iw_sidr_accept(struct iw_sidr *s, const struct iw_sidr_param *param)
+{
+    s->accepted = true;
+    return say(s, param);
+}
+
+int iw_sidr_reject(struct iw_sidr *s, const void *private_data, uint8_t len)
+{
+    s->rejected = true;
+    return say(s, &(struct iw_sidr_param){.private_data = private_data, .private_data_len = len});
+}
+
+void iw_sidr_destroy(struct iw_sidr *s)
+{
+    count(&mock.cms, -1);
+    free(s);
+}
+
+void iw_sidr_addresses(struct iw_sidr *s, struct sockaddr_storage *local,
+                       struct sockaddr_storage *peer)
+{
+    if (local)
+        *local = s->local;
+    if (peer)
+        *peer = s->peer;
+}
+
 /* ---- cm/port.h ---- */
 
 int iw_cm_create(struct iw_cm **cm, iw_cm_handler *handler, void *owner)
@@ -350,7 +477,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-    if (attr->qp_type != IBV_QPT_RC) {
+    if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UD) {
         errno = EOPNOTSUPP;
         return NULL;
     }
@@ -363,6 +490,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     qp->srq = attr->srq;
     qp->context = &context.context;
     qp->qp_num = 77;
+    qp->qp_type = attr->qp_type;
     attr->cap.max_inline_data = 512;
     return qp;
 }
@@ -382,6 +510,23 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     if (mask & IBV_QP_STATE)
         qp->state = attr->qp_state;
+    if (mask & IBV_QP_QKEY)
+        mock.qkey = attr->qkey;
+    return failure();
+}
+
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    int err = failure();
+    (void)qp, (void)gid, (void)lid;
+    mock.attached += !err;
+    return err;
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    (void)qp, (void)gid, (void)lid;
+    mock.attached--;
     return failure();
 }
 
