@@ -310,12 +310,16 @@ union ibv_gid iw_device_mac_gid(const struct iw_device *dev)
     return gid;
 }
 
+static struct ibv_gid_entry mac_gid(const struct iw_device *dev)
+{
+    return (struct ibv_gid_entry){.gid = iw_device_mac_gid(dev), .ndev_ifindex = dev->mac_ifindex};
+}
+
 /** @param gids  [out] the first @p max of them. @return how many there are */
 static unsigned gids_of_iwarp(const struct iw_device *dev, struct ibv_gid_entry *gids, unsigned max)
 {
     if (max > 0)
-        gids[0] =
-            (struct ibv_gid_entry){.gid = iw_device_mac_gid(dev), .ndev_ifindex = dev->mac_ifindex};
+        gids[0] = mac_gid(dev);
     return 1 + (max > 1 ? iw_netif_gids(dev->interface, gids + 1, max - 1)
                         : iw_netif_gids(dev->interface, NULL, 0));
 }
@@ -353,7 +357,10 @@ int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,
     struct ibv_gid_entry gids[MAX_GIDS];
     if (port != 1)
         return EINVAL;
-    if (index >= find_gids(dev, gids, MAX_GIDS))
+    /* The first is asked for with each id of rdma_cm, and the whole list costs system calls. */
+    if (!dev->roce && index == 0)
+        gids[0] = mac_gid(dev);
+    else if (index >= find_gids(dev, gids, MAX_GIDS))
         return ENODATA;
     *entry = gids[index];
     entry->gid_index = index;

@@ -77,10 +77,25 @@ static bool address_of(const struct ifaddrs *i, union ibv_gid *gid)
     return true;
 }
 
-static bool gid_of(const struct ifaddrs *i, struct ibv_gid_entry *e)
+/** What the list says of the interface of @p i, by its name without a label; NULL: nothing. */
+static const struct sockaddr_ll *link_of(const struct ifaddrs *list, const struct ifaddrs *i)
 {
-    *e = (struct ibv_gid_entry){.ndev_ifindex = if_nametoindex(i->ifa_name)};
-    return address_of(i, &e->gid);
+    char name[IFNAMSIZ] = "";
+    memcpy(name, i->ifa_name, strcspn(i->ifa_name, ":"));
+    for (const struct ifaddrs *k = list; k; k = k->ifa_next)
+        if (is_family(k, AF_PACKET) && strcmp(k->ifa_name, name) == 0)
+            return (const void *)k->ifa_addr;
+    return NULL;
+}
+
+static bool gid_of(const struct ifaddrs *list, const struct ifaddrs *i, struct ibv_gid_entry *e)
+{
+    *e = (struct ibv_gid_entry){0};
+    if (!address_of(i, &e->gid))
+        return false;
+    const struct sockaddr_ll *link = link_of(list, i);
+    e->ndev_ifindex = link ? (uint32_t)link->sll_ifindex : 0;
+    return true;
 }
 
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max)
@@ -91,7 +106,7 @@ unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsign
         for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
             struct ibv_gid_entry e;
             if ((i->ifa_flags & IFF_LOOPBACK) != loopback || !wanted(i, interface) ||
-                !gid_of(i, &e))
+                !gid_of(list, i, &e))
                 continue;
             if (n < max)
                 gids[n] = e;
@@ -166,24 +181,9 @@ bool iw_netif_address(const char *interface, struct ibv_gid_entry *gid)
             rank = rank_of(i, &address, main);
             best = i;
         }
-    bool found = best && gid_of(best, gid);
+    bool found = best && gid_of(list, best, gid);
     freeifaddrs(list);
     return found;
-}
-
-/** Where the address of @p i is: its interface is in the list as well. */
-static void place(const struct ifaddrs *list, const struct ifaddrs *i, struct iw_cm_local *local)
-{
-    char name[IFNAMSIZ] = "";
-    memcpy(name, i->ifa_name, strcspn(i->ifa_name, ":"));
-    for (const struct ifaddrs *k = list; k; k = k->ifa_next) {
-        if (!is_family(k, AF_PACKET) || strcmp(k->ifa_name, name) != 0)
-            continue;
-        const struct sockaddr_ll *ll = (const void *)k->ifa_addr;
-        local->ifindex = (unsigned)ll->sll_ifindex;
-        if (ll->sll_halen == sizeof(local->mac))
-            memcpy(local->mac, ll->sll_addr, sizeof(local->mac));
-    }
 }
 
 int iw_netif_locals(struct iw_cm_local **out)
@@ -201,10 +201,15 @@ int iw_netif_locals(struct iw_cm_local **out)
     n = *out ? 0 : -ENOMEM;
     for (const struct ifaddrs *i = list; *out && i; i = i->ifa_next) {
         struct iw_cm_local *local = &(*out)[n];
-        if (address_of(i, &local->gid)) {
-            place(list, i, local);
-            n++;
-        }
+        if (!address_of(i, &local->gid))
+            continue;
+        n++;
+        const struct sockaddr_ll *link = link_of(list, i);
+        if (!link)
+            continue;
+        local->ifindex = (unsigned)link->sll_ifindex;
+        if (link->sll_halen == sizeof(local->mac))
+            memcpy(local->mac, link->sll_addr, sizeof(local->mac));
     }
     freeifaddrs(list);
     errno = saved;
