@@ -6,6 +6,11 @@
 # shellcheck disable=SC2154 # dir is of tests/apps/lib.sh
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/anywarp/distro
 
+# What the stock programs of a release need.
+stock_packages=(
+    binutils iproute2 rdmacm-utils ibverbs-utils ibverbs-providers perftest python3-pyverbs xz-utils
+)
+
 # need_releases RELEASE...: skips the test where they cannot be made; leaves the mirror in $mirror.
 need_releases()
 {
@@ -26,6 +31,14 @@ need_releases()
     done
 }
 
+# empty_folder FOLDER: there is nothing in it. Who was killed while making a release left it with mounts.
+empty_folder()
+{
+    awk -v root="$1/" 'index($2, root) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount
+    rm -rf --one-file-system "$1"
+    mkdir -p "$1"
+}
+
 # make_release RELEASE [PACKAGE...]: with these, apt and no more.
 make_release()
 {
@@ -33,8 +46,7 @@ make_release()
     shift
     [ ! -e "$system/.made" ] || return 0
     packages=$(IFS=, && echo "$*")
-    rm -rf "$system"
-    mkdir -p "$system"
+    empty_folder "$system"
     mmdebstrap --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' \
         --dpkgopt=force-unsafe-io --include="$packages" \
         "$release" "$system" "deb $mirror $release main" >"$dir/$release.made" 2>&1 &&
