@@ -174,7 +174,9 @@ int rdma_reject(struct rdma_cm_id *pub, const void *private_data, uint8_t privat
     struct cma_id *id = cma_enter(pub, CMA_CALL_REJECT);
     if (!id)
         return cma_refused(pub);
-    int r = cma_datagrams(id) ? cma_turn_down_locked(id, private_data, private_data_len)
+    int r = -ENOMEM;
+    if (!iw_cm_chaos(IW_FAULT_REJECT, NULL))
+        r = cma_datagrams(id) ? cma_turn_down_locked(id, private_data, private_data_len)
                               : reject_locked(id, private_data, private_data_len);
     if (r == 0)
         cma_set_state(id, CMA_CALL_REJECT);
@@ -198,6 +200,8 @@ int rdma_disconnect(struct rdma_cm_id *pub)
     struct cma_id *id = cma_enter(pub, CMA_CALL_DISCONNECT);
     if (!id)
         return cma_refused(pub);
+    if (iw_cm_chaos(IW_FAULT_DISCONNECT, NULL))
+        return cma_leave(id, -ENOMEM);
     bool datagrams = cma_datagrams(id);
     bool connected = !datagrams && (id->state == CMA_CONNECT || id->state == CMA_CLOSING);
     if ((id->ib.on || datagrams) && pub->qp)

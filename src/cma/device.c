@@ -95,6 +95,10 @@ struct ibv_context **rdma_get_devices(int *num_devices)
     struct ibv_context *const *all = iw_cm_contexts();
     struct ibv_context **list = NULL;
     int n = 0;
+    if (all && iw_cm_chaos(IW_FAULT_GET_DEVICES, NULL)) {
+        errno = ENOMEM;
+        all = NULL;
+    }
     while (all && all[n])
         n++;
     if (all)

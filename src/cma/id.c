@@ -92,6 +92,8 @@ int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel *channel)
         return cma_no_handle(__func__);
     struct cma_id *id = cma_id(pub);
     bool was_sync = id->sync, sync = !channel;
+    if (iw_cm_chaos(IW_FAULT_MIGRATE_ID, NULL))
+        return cma_fail(ENOMEM);
     if (sync && was_sync)
         return cma_fail(iw_refuse(__func__, VALUE, "no channel, and the id had none"));
     if (sync && !(channel = rdma_create_event_channel()))

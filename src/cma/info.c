@@ -104,6 +104,8 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
                                   "neither node, service nor hints, or no place for the result"));
     if (!iw_cm_contexts())
         return -1;
+    if (iw_cm_chaos(IW_FAULT_GETADDRINFO, NULL))
+        return cma_fail(ENOMEM);
     if (hints)
         to_libc(hints, &libc_hints);
     if (node || service) {

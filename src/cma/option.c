@@ -87,5 +87,7 @@ int rdma_set_option(struct rdma_cm_id *pub, int level, int name, void *val, size
     if (pub && o == end)
         return cma_fail(iw_refuse(CALL, OPTION, name, level));
     struct cma_id *id = pub ? cma_enter(pub, o->call) : NULL;
-    return id ? cma_leave(id, o->set(id, val, len)) : cma_refused(pub);
+    if (!id)
+        return cma_refused(pub);
+    return cma_leave(id, iw_cm_chaos(IW_FAULT_SET_OPTION, NULL) ? -ENOMEM : o->set(id, val, len));
 }

@@ -2,6 +2,8 @@
 #include "tools/chaos.h"
 
 #include "faults/plan.h"
+#include "tools/shell.h"
+#include "tools/sweep.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -16,10 +18,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SWEEP_SECONDS 300
+
 struct choice {
     uint64_t seed;
-    bool seeded;
+    bool seeded, placement;
     const char *every, *only, *log, *replay;
+    const char *at; /* the one fault that happens */
+    bool sweep, json;
+    unsigned seconds; /* 0: the default */
 };
 
 static int list(void)
@@ -72,7 +79,8 @@ static void set_plan(const struct choice *c, const char *log)
     char *replay = NULL, *text;
     if (c->replay && !(replay = realpath(c->replay, NULL)))
         tool_die(TOOL_USAGE, "chaos: --replay %s: %s", c->replay, strerror(errno));
-    if (asprintf(&text, "seed=%" PRIu64 "%s%s%s%s,log=%s%s%s", c->seed, c->every ? ",every=" : "",
+    if (asprintf(&text, "seed=%" PRIu64 "%s%s%s%s%s,log=%s%s%s", c->seed,
+                 c->placement ? ",placement=on" : "", c->every ? ",every=" : "",
                  c->every ? c->every : "", c->only ? ",only=" : "", c->only ? c->only : "", log,
                  replay ? ",replay=" : "", replay ? replay : "") < 0)
         tool_die(TOOL_FAILED, "out of memory");
@@ -80,7 +88,6 @@ static void set_plan(const struct choice *c, const char *log)
     if (wrong)
         tool_die(TOOL_USAGE, "chaos: %s. Try: anywarp chaos --list", wrong);
     setenv("ANYWARP_CHAOS", text, 1);
-    setenv("ANYWARP_CRC", "on", 0); /* what is corrupt must be found, or the program is blamed */
     free(replay);
     free(text);
 }
@@ -131,15 +138,23 @@ static unsigned count(const char *log, unsigned counts[IW_FAULTS])
 
 static void print_again(const struct choice *c, char **argv)
 {
-    fprintf(stderr, "anywarp: again: anywarp chaos --seed %" PRIu64, c->seed);
+    fputs("anywarp: again: anywarp chaos", stderr);
+    if (c->at) {
+        fprintf(stderr, " --at '%s'", c->at);
+        shell_words(stderr, argv);
+        fputc('\n', stderr);
+        return;
+    }
+    fprintf(stderr, " --seed %" PRIu64, c->seed);
     if (c->every)
         fprintf(stderr, " --every %s", c->every);
     if (c->only)
         fprintf(stderr, " --only %s", c->only);
+    if (c->placement)
+        fputs(" --placement", stderr);
     if (c->replay)
         fprintf(stderr, " --replay %s", c->replay);
-    for (; *argv; argv++)
-        fprintf(stderr, " %s", *argv);
+    shell_words(stderr, argv);
     fputc('\n', stderr);
 }
 
@@ -162,69 +177,137 @@ static char *with_plus(char *names)
     return names;
 }
 
+static unsigned long number(const char *option, const char *text, unsigned long most)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (*end || *text < '0' || *text > '9' || errno || n < 1 || n > most)
+        tool_die(TOOL_USAGE, "chaos: --%s %s: should be 1 to %lu", option, text, most);
+    return n;
+}
+
+static void take_option(struct choice *c, int option)
+{
+    char *end;
+    switch (option) {
+    case 's':
+        c->seed = strtoull(optarg, &end, 10);
+        if (*end || *optarg < '0' || *optarg > '9')
+            tool_die(TOOL_USAGE, "chaos: --seed %s: is no number", optarg);
+        c->seeded = true;
+        break;
+    case 'o':
+        c->only = with_plus(optarg);
+        break;
+    case 'e':
+        c->every = optarg;
+        break;
+    case 'l':
+        c->log = optarg;
+        break;
+    case 'r':
+        c->replay = optarg;
+        break;
+    case 'a':
+        c->at = optarg;
+        break;
+    case 'p':
+        c->placement = true;
+        break;
+    case 'S':
+        c->sweep = true;
+        break;
+    case 'j':
+        c->json = true;
+        break;
+    case 'n':
+        c->seconds = (unsigned)number("seconds", optarg, 86400);
+        break;
+    }
+}
+
+/** A file in the folder for such, for mkostemp(). */
+static void name_file(char path[PATH_MAX])
+{
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, PATH_MAX, "%s/anywarp-chaos-XXXXXX", folder && *folder ? folder : "/tmp");
+}
+
+/** A log of one line, as a replay. */
+static void write_at(struct choice *c, char path[PATH_MAX])
+{
+    name_file(path);
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0 || dprintf(fd, CHAOS_HEAD "0\n%s\n", c->at) < 0)
+        tool_die(TOOL_FAILED, "chaos: %s: %s", path, strerror(errno));
+    close(fd);
+    c->replay = path;
+}
+
+static void check(const struct choice *c)
+{
+    bool drawn = c->seeded || c->only || c->every || c->placement;
+    if (c->log && c->replay && !strcmp(c->log, c->replay))
+        tool_die(TOOL_USAGE, "chaos: --log and --replay are the same file");
+    if (c->at && (drawn || c->replay))
+        tool_die(TOOL_USAGE, "chaos: --at says which fault happens: nothing else does");
+    if (c->sweep && (drawn || c->replay || c->at || c->log))
+        tool_die(TOOL_USAGE, "chaos: --sweep has each call fail: nothing else says what happens");
+    if (!c->sweep && (c->json || c->seconds))
+        tool_die(TOOL_USAGE, "chaos: --json and --seconds go with --sweep");
+}
+
 static int chaos(int argc, char **argv)
 {
-    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
-                                            {"only", required_argument, NULL, 'o'},
-                                            {"every", required_argument, NULL, 'e'},
-                                            {"log", required_argument, NULL, 'l'},
-                                            {"replay", required_argument, NULL, 'r'},
-                                            {"list", no_argument, NULL, 'L'},
-                                            {0}};
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'},    {"only", required_argument, NULL, 'o'},
+        {"every", required_argument, NULL, 'e'},   {"placement", no_argument, NULL, 'p'},
+        {"log", required_argument, NULL, 'l'},     {"replay", required_argument, NULL, 'r'},
+        {"at", required_argument, NULL, 'a'},      {"sweep", no_argument, NULL, 'S'},
+        {"seconds", required_argument, NULL, 'n'}, {"json", no_argument, NULL, 'j'},
+        {"list", no_argument, NULL, 'L'},          {0}};
     struct choice c = {0};
-    char *end;
+    char unnamed[PATH_MAX], at[PATH_MAX];
     for (int o; (o = getopt_long(argc, argv, "+", options, NULL)) != -1;) {
-        switch (o) {
-        case 's':
-            c.seed = strtoull(optarg, &end, 10);
-            if (*end || *optarg < '0' || *optarg > '9')
-                tool_die(TOOL_USAGE, "chaos: --seed %s: is no number", optarg);
-            c.seeded = true;
-            break;
-        case 'o':
-            c.only = with_plus(optarg);
-            break;
-        case 'e':
-            c.every = optarg;
-            break;
-        case 'l':
-            c.log = optarg;
-            break;
-        case 'r':
-            c.replay = optarg;
-            break;
-        case 'L':
-            return list();
-        default:
+        if (o == '?')
             return TOOL_USAGE;
-        }
+        if (o == 'L')
+            return list();
+        take_option(&c, o);
     }
+    check(&c);
     if (optind == argc)
         tool_die(TOOL_USAGE, "chaos: which command? Try: anywarp chaos rping -s");
-    if (c.replay)
+    setenv("ANYWARP_CRC", "on", 0); /* what is corrupt must be found, or the program is blamed */
+    if (c.sweep)
+        return sweep(&(struct sweep){.argv = argv + optind,
+                                     .budget = c.seconds ? c.seconds : SWEEP_SECONDS,
+                                     .json = c.json});
+    if (c.at)
+        write_at(&c, at);
+    else if (c.replay)
         c.seed = chaos_seed_of(c.replay);
     else if (!c.seeded)
         c.seed = new_seed();
-    const char *folder = getenv("TMPDIR");
-    char unnamed[PATH_MAX];
-    snprintf(unnamed, sizeof(unnamed), "%s/anywarp-chaos-XXXXXX",
-             folder && *folder ? folder : "/tmp");
-    if (c.log && c.replay && !strcmp(c.log, c.replay))
-        tool_die(TOOL_USAGE, "chaos: --log and --replay are the same file");
+    name_file(unnamed);
     char *log = begin_log(&c, unnamed);
     set_plan(&c, log);
     int status = run_program(argv + optind);
     summarize(&c, log, status, argv + optind);
     if (!c.log)
         unlink(log);
+    if (c.at)
+        unlink(at);
     free(log);
     return status;
 }
 
 const struct tool tool_chaos = {
     .name = "chaos",
-    .arguments = "[--seed N] [--only NAME,...] [--every N] [--log FILE]\n"
-                 "           [--replay FILE] [--list] [--] COMMAND [ARGUMENT...]",
+    .arguments = "[--seed N] [--only NAME,...] [--every N] [--placement]\n"
+                 "           [--log FILE] [--replay FILE] [--at FAULT] [--sweep]\n"
+                 "           [--seconds N] [--json] [--list] [--] COMMAND [ARGUMENT...]",
     .summary = "run a program, and have things go wrong",
     .help = "Runs the program on anywarp, and makes happen what rarely happens: calls that\n"
             "fail, connections that are cut or refused, completions in error, late, or\n"
@@ -235,8 +318,16 @@ const struct tool tool_chaos = {
             "  --seed N          by which the faults are chosen; else one is made up\n"
             "  --only NAME,...   only these\n"
             "  --every N         each once in N calls, in place of its own rate\n"
+            "  --placement       the bytes of RDMA Writes land in pieces, in any order,\n"
+            "                    late; without --only nothing else happens\n"
             "  --log FILE        write each fault to this file, a line each\n"
             "  --replay FILE     have exactly those happen that are in this log\n"
+            "  --at FAULT        have exactly this one happen, a line of a log\n"
+            "  --sweep           have each call of the program that can fail do so once,\n"
+            "                    in a run of its own, and print which of these runs\n"
+            "                    crashed, hung or left objects or descriptors\n"
+            "  --seconds N       with --sweep: how long in all, 300\n"
+            "  --json            with --sweep: print an object of JSON\n"
             "  --list            print the faults and their rates\n",
     .run = chaos,
 };

@@ -2,21 +2,16 @@
 /* The fewest faults of a log that still give the same outcome: delta debugging. */
 #include "tools/chaos.h"
 #include "tools/tool.h"
+#include "tools/trial.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#define LOOK_NS   10000000
-#define TIMED_OUT 124 /* as timeout(1) has it */
 
 struct faults {
     char **line;
@@ -57,25 +52,6 @@ static void write_log(FILE *out, const struct faults *f)
         fputs(f->line[i], out);
 }
 
-/** Waits for the program, and ends it and its children if it hangs. @return as a shell tells it */
-static int await(pid_t child)
-{
-    struct timespec now, end;
-    int status;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += shrinking.seconds;
-    while (waitpid(child, &status, WNOHANG) != child) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec > end.tv_sec) {
-            kill(-child, SIGKILL);
-            waitpid(child, &status, 0);
-            return TIMED_OUT;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-    }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /** Runs the program with exactly these faults. */
 static int outcome(const struct faults *f)
 {
@@ -86,18 +62,13 @@ static int outcome(const struct faults *f)
     if (fclose(out) != 0)
         tool_die(TOOL_FAILED, "shrink: %s: %s", shrinking.path, strerror(errno));
     shrinking.runs++;
-    pid_t child = fork();
-    if (child < 0)
-        tool_die(TOOL_FAILED, "shrink: fork: %s", strerror(errno));
-    if (child == 0) {
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        setpgid(0, 0);
-        dup2(null, STDOUT_FILENO);
-        dup2(null, STDERR_FILENO);
-        tool_exec(shrinking.argv);
+    struct trial t = {.argv = shrinking.argv, .seconds = shrinking.seconds};
+    int status = trial_run(&t);
+    if (t.interrupted) {
+        unlink(shrinking.path);
+        tool_die(TOOL_FAILED, "shrink: interrupted");
     }
-    setpgid(child, child); /* whoever is first */
-    return await(child);
+    return status;
 }
 
 /** Whether the outcome is the same without @p n faults from @p first on; then they go. */

@@ -48,7 +48,7 @@ expect 2 'No such file' --replay "$dir/nowhere" true
 echo nonsense >"$dir/nonsense"
 expect 2 'is no log of anywarp chaos' --replay "$dir/nonsense" true
 expect 127 'command not found' --seed 1 no-such-program
-expect 3 'again: anywarp chaos --seed 9 --every 5 --only late\+burst sh -c exit' \
+expect 3 'again: anywarp chaos --seed 9 --every 5 --only late\+burst sh -c .exit 3.' \
     --seed 9 --every 5 --only late,burst sh -c 'exit 3'
 
 # What only changes times and sizes changes nothing else.

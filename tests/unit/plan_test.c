@@ -22,6 +22,15 @@ static void what_is_understood(void **state)
     assert_null(iw_plan_parse(&plan, "only=late+reg_mr,every=7"));
     for (enum iw_fault f = 0; f < IW_FAULTS; f++)
         assert_int_equal(plan.every[f], f == IW_FAULT_LATE || f == IW_FAULT_REG_MR ? 7 : 0);
+    assert_null(iw_plan_parse(&plan, "places=/c,ends=on"));
+    assert_string_equal(plan.places, "/c");
+    assert_true(plan.ends);
+    assert_null(iw_plan_parse(&plan, "placement=on"));
+    for (enum iw_fault f = 0; f < IW_FAULTS; f++)
+        assert_int_equal(plan.every[f], f == IW_FAULT_PLACEMENT);
+    assert_null(iw_plan_parse(&plan, "placement=on,only=late,every=3"));
+    for (enum iw_fault f = 0; f < IW_FAULTS; f++)
+        assert_int_equal(plan.every[f], f == IW_FAULT_PLACEMENT ? 1 : f == IW_FAULT_LATE ? 3 : 0);
     assert_null(iw_plan_parse(&plan, "only=late"));
     assert_int_equal(plan.every[IW_FAULT_LATE], iw_fault_info(IW_FAULT_LATE)->every);
 }
@@ -41,6 +50,9 @@ static void what_is_not(void **state)
         "only=late+nothing",
         "speed=1",
         "log=",
+        "places=",
+        "ends=off",
+        "placement=yes",
         "seed=18446744073709551616",
         "every=4294967296",
     };

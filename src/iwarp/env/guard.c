@@ -39,6 +39,8 @@ struct guard {
 
 static __thread struct guard *volatile guard; /* of the touch that this thread is in */
 
+static void (*volatile told)(int signal);
+
 __attribute__((noinline)) const void *iw_guarded(void (*touch)(void *), void *arg,
                                                  const struct iovec *v, unsigned n)
 {
@@ -99,6 +101,8 @@ static bool is_inside(const struct guard *g, const void *fault)
 static void die(int signal, siginfo_t *info)
 {
     struct sigaction dies = {.sa_handler = SIG_DFL};
+    if (told)
+        told(signal);
     sigaction(signal, &dies, NULL);
     bool again = info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
     if (!again)
@@ -117,16 +121,30 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     }
 }
 
-static void install(void)
+static void handle(int signal)
 {
-    static const int signals[] = {SIGSEGV, SIGBUS};
     struct sigaction old, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     int saved = errno;
-    for (unsigned i = 0; i < 2 && iw_conf()->faults; i++)
-        if (sigaction(signals[i], NULL, &old) == 0 && !(old.sa_flags & SA_SIGINFO) &&
-            old.sa_handler == SIG_DFL)
-            sigaction(signals[i], &ours, NULL);
+    if (sigaction(signal, NULL, &old) == 0 && !(old.sa_flags & SA_SIGINFO) &&
+        old.sa_handler == SIG_DFL)
+        sigaction(signal, &ours, NULL);
     errno = saved;
+}
+
+static void install(void)
+{
+    if (!iw_conf()->faults)
+        return;
+    handle(SIGSEGV);
+    handle(SIGBUS);
+}
+
+void iw_guard_tell(void (*crash)(int signal))
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    told = crash;
+    for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        handle(signals[i]);
 }
 
 void iw_guard_install(void)

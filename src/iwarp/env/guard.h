@@ -23,6 +23,13 @@
 void iw_guard_install(void);
 
 /**
+ * Has @p crash called when the process is about to die of SIGSEGV, SIGBUS, SIGABRT, SIGFPE or
+ * SIGILL, in the handler; for each of them only if the program has left it at SIG_DFL. Touches are
+ * guarded then, whatever ANYWARP_FAULTS says.
+ */
+void iw_guard_tell(void (*crash)(int signal));
+
+/**
  * Calls @p touch with @p arg. If that faults on one of the @p n ranges @p v, which it reads or
  * writes, the call ends there: @p touch must leave nothing half done that matters, takes no lock
  * and does not call this function. Costs some nanoseconds.

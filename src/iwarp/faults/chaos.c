@@ -2,7 +2,9 @@
 #include "faults/chaos.h"
 
 #include "common/sys.h"
+#include "env/guard.h"
 #include "env/log.h"
+#include "faults/places.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,6 +30,8 @@ static struct {
     struct iw_plan plan;
     char process[PROCESS_MAX];
     char lineage[PROCESS_MAX / 2]; /* which child of which child it is */
+    uint32_t arguments;            /* a hash of them */
+    char full[PROCESS_MAX + 8];    /* with that, as two processes may have one name */
     unsigned forks;
     struct object *bucket[BUCKETS];
     struct {
@@ -75,6 +79,56 @@ static void name_process(void)
     for (char *c = chaos.process; *c; c++)
         if (*c <= ' ')
             *c = '_';
+    snprintf(chaos.full, sizeof(chaos.full), "%s@%06x", chaos.process, chaos.arguments & 0xffffff);
+}
+
+static void put(char line[LINE])
+{
+    size_t len = strlen(line);
+    if (!chaos.plan.log[0])
+        return;
+    line[len++] = '\n';
+    long fd = sys_open(chaos.plan.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    sys_write((int)fd, line, len);
+    sys_close((int)fd);
+}
+
+static void hash_arguments(void)
+{
+    uint8_t bytes[4096];
+    long fd = sys_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? 0 : sys_read((int)fd, bytes, sizeof(bytes));
+    chaos.arguments = 0x811c9dc5;
+    for (long i = 0; i < n; i++)
+        chaos.arguments = (chaos.arguments ^ bytes[i]) * 0x01000193; /* FNV-1a */
+    if (fd >= 0)
+        sys_close((int)fd);
+}
+
+/* In a signal handler: what it needs is there. */
+static void tell_crash(int signal)
+{
+    char line[LINE] = "# crashed ", *end = stpcpy(line + strlen(line), chaos.full);
+    *end++ = ' ';
+    if (signal > 9)
+        *end++ = (char)('0' + signal / 10);
+    *end++ = (char)('0' + signal % 10);
+    *end = '\0';
+    put(line);
+}
+
+bool iw_chaos_wants_left(void)
+{
+    return chaos.plan.ends;
+}
+
+void iw_chaos_left(const char *objects)
+{
+    char line[LINE];
+    snprintf(line, sizeof(line) - 1, "# left %s%s", chaos.full, objects);
+    put(line);
 }
 
 static void start(void)
@@ -83,9 +137,14 @@ static void start(void)
     chaos.broken = wrong != NULL;
     if (wrong)
         iw_log(IW_LOG_ERR, "ANYWARP_CHAOS=%s: %s; no faults", iw_conf()->chaos, wrong);
+    hash_arguments();
     name_process();
     if (!wrong && chaos.plan.replay[0])
         read_replay(chaos.plan.replay);
+    if (!wrong && chaos.plan.places[0])
+        chaos.broken = !iw_places_open(chaos.plan.places);
+    if (chaos.plan.ends)
+        iw_guard_tell(tell_crash);
 }
 
 static void start_once(void)
@@ -137,24 +196,19 @@ void iw_chaos_born(const void *object, const char *kind)
     lock_put(&chaos.lock);
 }
 
-static bool replayed(const char *line)
+static bool has(const char *line)
 {
-    return chaos.replay &&
-           bsearch(&line, chaos.replay, chaos.nreplay, sizeof(*chaos.replay), by_text);
+    return bsearch(&line, chaos.replay, chaos.nreplay, sizeof(*chaos.replay), by_text);
 }
 
-static void put(char line[LINE])
+/** A log may name the process with its arguments, too. */
+static bool replayed(const char *line, enum iw_fault fault, const struct object *o, uint64_t call)
 {
-    size_t len = strlen(line);
-    iw_log(IW_LOG_INFO, "fault: %s", line);
-    if (!chaos.plan.log[0])
-        return;
-    line[len++] = '\n';
-    long fd = sys_open(chaos.plan.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return;
-    sys_write((int)fd, line, len);
-    sys_close((int)fd);
+    char full[LINE];
+    if (!chaos.replay)
+        return false;
+    iw_plan_line(full, sizeof(full), chaos.full, fault, o->kind, o->number, call);
+    return has(line) || has(full);
 }
 
 static uint64_t decide_locked(enum iw_fault fault, const struct object *o, uint64_t call)
@@ -165,10 +219,33 @@ static uint64_t decide_locked(enum iw_fault fault, const struct object *o, uint6
         !iw_plan_decide(&chaos.plan, chaos.process, fault, o->kind, o->number, call))
         return 0;
     iw_plan_line(line, sizeof(line) - 1, chaos.process, fault, o->kind, o->number, call);
-    if (chaos.plan.replay[0] && !replayed(line))
+    if (chaos.plan.replay[0] && !replayed(line, fault, o, call))
         return 0;
+    iw_log(IW_LOG_INFO, "fault: %s", line);
     put(line);
     return iw_plan_detail(&chaos.plan, chaos.process, fault, o->kind, o->number, call);
+}
+
+/** Notes where a call is that can fail. */
+static void note(enum iw_fault fault, const void *object)
+{
+    struct iw_stack stack;
+    iw_stack_take(&stack, fault);
+    lock_get(&chaos.lock);
+    struct iw_place *p = iw_place_known(&stack);
+    if (!p) {
+        lock_put(&chaos.lock);
+        iw_stack_name(&stack); /* which asks the loader, and may wait for it */
+        lock_get(&chaos.lock);
+        p = iw_place_known(&stack);
+    }
+    struct object *o = find_locked(object, object ? "other" : "process");
+    if (o && !p)
+        p = iw_place_new(&stack, chaos.full, fault, o->kind);
+    uint64_t call = o ? ++o->calls[fault] : 0;
+    if (p && o)
+        iw_place_called(p, o->number, call);
+    lock_put(&chaos.lock);
 }
 
 static uint64_t ask(enum iw_fault fault, const void *object, uint64_t call)
@@ -177,6 +254,11 @@ static uint64_t ask(enum iw_fault fault, const void *object, uint64_t call)
     start_once();
     if (chaos.broken)
         return 0;
+    if (chaos.plan.places[0]) {
+        if (iw_fault_info(fault)->error)
+            note(fault, object);
+        return 0;
+    }
     lock_get(&chaos.lock);
     struct object *o = find_locked(object, object ? "other" : "process");
     if (o)
@@ -204,6 +286,7 @@ void iw_chaos_fork(enum fork_step step)
         strncat(chaos.lineage, child, sizeof(chaos.lineage) - strlen(chaos.lineage) - 1);
         chaos.forks = 0;
         name_process();
+        iw_places_forget();
     } else if (step == FORK_PARENT) {
         chaos.forks++;
     }

@@ -33,6 +33,11 @@ static inline uint64_t iw_chaos(enum iw_fault fault, const void *object)
     return iw_chaos_on() ? iw_chaos_hit(fault, object) : 0;
 }
 
+/** At exit: of what there is still some, as " pd 1 fd 7", for the log, if that wants it. */
+void iw_chaos_left(const char *objects);
+/** Whether it does. */
+bool iw_chaos_wants_left(void);
+
 /** What the module does about fork(); see process/atfork.h. */
 void iw_chaos_fork(enum fork_step step);
 

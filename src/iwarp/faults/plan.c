@@ -9,7 +9,7 @@
 
 #define TEXT_MAX 1024
 
-#define ROW(name, text, every, meaning) [IW_FAULT_##name] = {text, every, meaning},
+#define ROW(name, text, every, error, meaning) [IW_FAULT_##name] = {text, every, error, meaning},
 static const struct iw_fault_info faults[IW_FAULTS] = {IW_FAULT_LIST(ROW)};
 #undef ROW
 
@@ -57,7 +57,7 @@ static const char *parse_only(char *names, bool chosen[IW_FAULTS])
 const char *iw_plan_parse(struct iw_plan *plan, const char *text)
 {
     char copy[TEXT_MAX], *rest;
-    bool chosen[IW_FAULTS] = {false}, some = false;
+    bool chosen[IW_FAULTS] = {false}, some = false, placement = false;
     uint64_t every = 0;
     *plan = (struct iw_plan){0};
     if (!parse_path(text, copy, sizeof(copy)))
@@ -80,13 +80,24 @@ const char *iw_plan_parse(struct iw_plan *plan, const char *text)
         else if (!strcmp(key, "replay"))
             wrong =
                 parse_path(value, plan->replay, sizeof(plan->replay)) ? NULL : "replay is too long";
+        else if (!strcmp(key, "places"))
+            wrong =
+                parse_path(value, plan->places, sizeof(plan->places)) ? NULL : "places is too long";
+        else if (!strcmp(key, "placement"))
+            wrong = (placement = !strcmp(value, "on")) ? NULL : "placement is not on";
+        else if (!strcmp(key, "ends"))
+            wrong = (plan->ends = !strcmp(value, "on")) ? NULL : "ends is not on";
         else
             wrong = "a setting is unknown";
         if (wrong)
             return wrong;
     }
     for (enum iw_fault f = 0; f < IW_FAULTS; f++)
-        plan->every[f] = some && !chosen[f] ? 0 : every ? (uint32_t)every : faults[f].every;
+        plan->every[f] = (some || placement) && !chosen[f] ? 0
+                         : every                           ? (uint32_t)every
+                                                           : faults[f].every;
+    if (placement)
+        plan->every[IW_FAULT_PLACEMENT] = 1;
     return NULL;
 }
 

@@ -11,6 +11,7 @@
 struct iw_fault_info {
     const char *name;
     uint32_t every; /* once in so many calls, unless a plan says otherwise */
+    int error;      /* with which a call fails; 0: the fault is no failing call */
     const char *meaning;
 };
 
@@ -19,6 +20,8 @@ struct iw_plan {
     uint32_t every[IW_FAULTS]; /* 0: never */
     char log[256];             /* one line for each fault is appended here; empty: nowhere */
     char replay[256];          /* only what stands in this log happens; empty: the seed decides */
+    char places[256];          /* nothing happens, but where it could is noted; see places.h */
+    bool ends;                 /* crashes, and what is left at exit, stand in the log, too */
 };
 
 const struct iw_fault_info *iw_fault_info(enum iw_fault fault);
@@ -27,7 +30,8 @@ const struct iw_fault_info *iw_fault_info(enum iw_fault fault);
 enum iw_fault iw_fault_find(const char *name);
 
 /**
- * Reads "seed=N,every=N,only=NAME+NAME,log=FILE,replay=FILE"; each may be left out.
+ * Reads "seed=N,every=N,only=NAME+NAME,log=FILE,replay=FILE,places=FILE,ends=on,placement=on"; each
+ * may be left out. The last has all Writes land so, and nothing else happen unless it is named.
  * @return NULL, or what is wrong with @p text
  */
 const char *iw_plan_parse(struct iw_plan *plan, const char *text);

@@ -41,6 +41,6 @@ void iw_plight_born(const void *object, const char *kind)
     p->taken = p->decided = 0;
     p->hold = p->burst = p->single = 0;
     p->kept_back = p->spurious = false;
-    p->status = IBV_WC_SUCCESS;
+    p->status = p->recv_status = IBV_WC_SUCCESS;
     pthread_mutex_unlock(&p->mutex);
 }

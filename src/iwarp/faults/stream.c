@@ -206,6 +206,21 @@ void iw_chaos_attach(struct iwc_stream *s)
     s->ops = &faulty_ops;
 }
 
+void iw_chaos_cut(struct iwc_stream *s, enum iw_chaos_cut how)
+{
+    struct faulty *f = s->faults;
+    if (!f)
+        return;
+    if (how == IW_CUT_SILENCE) {
+        f->in.mute = f->in.at;
+        f->out.mute = f->out.at;
+    } else {
+        f->in.cut = f->in.at;
+        f->out.cut = f->out.at;
+        f->cut_status = how == IW_CUT_FIN ? 0 : -ECONNRESET;
+    }
+}
+
 void iw_chaos_detach(struct iwc_stream *s)
 {
     struct faulty *f = s->faults;

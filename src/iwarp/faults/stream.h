@@ -14,6 +14,11 @@
  */
 void iw_chaos_attach(struct iwc_stream *s);
 
+enum iw_chaos_cut { IW_CUT_FIN, IW_CUT_RST, IW_CUT_SILENCE };
+
+/** Ends it here and now, if it has faults. Call when nobody sends or receives. */
+void iw_chaos_cut(struct iwc_stream *s, enum iw_chaos_cut how);
+
 /** Takes them away, if there are any; closing does so, too. Call when nobody else is in between. */
 void iw_chaos_detach(struct iwc_stream *s);
 

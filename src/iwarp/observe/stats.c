@@ -133,6 +133,11 @@ void iw_stats_gauge(enum stats_gauge g, int64_t by)
         lock_put(&lock);
 }
 
+int64_t iw_stats_gauge_of(enum stats_gauge g)
+{
+    return __atomic_load_n(&page()->head.gauge[g], __ATOMIC_RELAXED);
+}
+
 /* ---- CQs ---- */
 
 struct stats_cq *iw_stats_cq_take(struct stats_cq *own, uint32_t cqe)

@@ -36,6 +36,8 @@ void iw_stats_publish(void);
 
 /** Takes the lock only as long as there may be a file to come. */
 void iw_stats_gauge(enum stats_gauge g, int64_t by);
+/** No lock. */
+int64_t iw_stats_gauge_of(enum stats_gauge g);
 
 /** @param own  of the CQ, zeros: what is returned if the table is full */
 struct stats_cq *iw_stats_cq_take(struct stats_cq *own, uint32_t cqe);

@@ -3,6 +3,7 @@
 #include "cm/endpoint.h"
 #include "engine/deferred.h"
 #include "engine/timer.h"
+#include "process/left.h"
 
 #include <time.h>
 
@@ -30,6 +31,7 @@ static bool wait_delivered(void)
 static void __attribute__((destructor)) at_exit(void)
 {
     static struct iw_deferred closing = {.run = close_all};
+    iw_tell_left();
     if (iw_cm_all_delivered())
         return;
     iw_deferred_push(&closing);

@@ -11,6 +11,7 @@
 #include "qp/overrun.h"
 #include "qp/reset.h"
 #include "qp/rx_shared.h"
+#include "qp/rx_late.h"
 #include "qp/rx_stream.h"
 #include "qp/tx_queue.h"
 
@@ -327,6 +328,7 @@ void iw_qp_stop(struct iw_qp *qp)
         sched_yield();
     iw_grace_drop(&qp->tx.grace);
     iw_deferred_wait(&qp->tx.deferred);
+    iw_late_fini(qp);
     iw_rx_fini(qp);
     if (qp->ib)
         iw_qp_purge(qp);

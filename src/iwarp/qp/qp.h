@@ -6,12 +6,12 @@
  * do, tx_queue.c posting, tx_cut.c messages into FPDUs, tx_send.c transmission, rx_stream.c
  * reception (the upcalls of conn/rx.h), rx_place.c Sends into receives and held early ones,
  * tx_requests.c reads and atomics we ask for, tx_answers.c the peer's, rx_early.c early messages,
- * rx_stall.c what comes behind them, rx_scatter.c memory, mem/mw.c windows, mem/quiesce.h who may
- * still copy, end.c errors and flush, reset.c a new life, explain.c what the log says of them,
- * rx_queue.c receive queues, link.c attach, close and detach of the stream, rings.c its way into
- * rings, overrun.c the end of a CQ, pacing.c when what was posted goes out, tx_quantum.c how much
- * of it at a stretch, tx_cork.c what waits for more, tx_taken.c what has gone before what came,
- * ack.c and rnr.c the manners of one by number.
+ * rx_stall.c what comes behind them, rx_scatter.c memory, rx_late.c Writes that land late, mem/mw.c
+ * windows, mem/quiesce.h who may still copy, end.c errors and flush, reset.c a new life, explain.c
+ * what the log says of them, rx_queue.c receive queues, link.c attach, close and detach of the
+ * stream, rings.c its way into rings, overrun.c the end of a CQ, pacing.c when what was posted goes
+ * out, tx_quantum.c how much of it at a stretch, tx_cork.c what waits for more, tx_taken.c what has
+ * gone before what came, ack.c and rnr.c the manners of one by number.
  *
  * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
  * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
@@ -266,6 +266,9 @@ struct iw_stall {
     uint32_t blocks, bytes;
 };
 
+/** What has come of Writes and has not landed; see rx_late.h. */
+struct iw_late;
+
 /** The work requests being built; one block of heap. */
 struct iw_builder;
 
@@ -334,6 +337,7 @@ struct iw_qp_rx {
     bool unmet_timed;           /* iw_qp_unmet() is going to be called */
     bool unmet_told;
     struct iw_stall stall;
+    struct iw_late *late;  /* NULL: Writes land as they come; see rx_late.h */
     uint32_t writing;      /* bytes so far of the Write that comes in */
     uint32_t written;      /* bytes of the last one, if no Send or Immediate came in after it */
     uint32_t peer_qpn;     /* responder: that an anywarp told with its RTR, 0: none */

@@ -5,6 +5,7 @@
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/rx_early.h"
+#include "qp/rx_late.h"
 #include "qp/rx_scatter.h"
 #include "qp/rx_stream.h"
 #include "qp/section.h"
@@ -152,6 +153,7 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct ibv_wc wc = {
         .opcode = IBV_WC_RECV, .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = qp->end.error};
+    iw_late_land(qp);
     iw_early_drop(qp);
     atomic_store(&qp->rx.starved, false);
     if (qp->rx.recv.taken) {

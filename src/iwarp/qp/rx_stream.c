@@ -12,6 +12,7 @@
 #include "qp/link.h"
 #include "qp/rings.h"
 #include "qp/rx_early.h"
+#include "qp/rx_late.h"
 #include "qp/rx_place.h"
 #include "qp/rx_scatter.h"
 #include "qp/rx_stall.h"
@@ -45,12 +46,17 @@ static void note_peer(struct iw_qp *qp, const struct ddp_seg *seg)
 static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
 {
     uint8_t *p;
+    bool late = __builtin_expect(qp->rx.late != NULL, 0) && iw_late_begin(qp, seg);
+    iw_copy_begin(qp->pd);
     enum iw_err err =
         iw_region_check(seg->stag, &qp->accessor, IW_USE_WRITE, seg->to, seg->len, &p);
     if (!err && seg->len && !iw_qp_allows(qp, IBV_ACCESS_REMOTE_WRITE))
         err = IW_ERR_TAGGED_ACCESS;
-    if (!err && !iw_place(p, seg->payload, seg->len))
+    if (!err && !late && !iw_place(p, seg->payload, seg->len))
         err = IW_ERR_TAGGED_GONE;
+    iw_copy_end();
+    if (late && !err)
+        iw_late_keep(qp, seg, p);
     if (err && !qp->uc)
         iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
     return err;
@@ -77,15 +83,15 @@ static int on_write(void *up, const struct ddp_seg *seg)
         note_peer(qp, seg);
     }
     qp->acks.work |= seg->last && !iwc_is_note(RDMAP_WRITE, seg->stag, seg->len);
-    iw_copy_begin(qp->pd);
     enum iw_err err = place_write(qp, seg);
-    iw_copy_end();
     if (qp->uc)
         note_loss(qp, seg, err);
     else if (err)
         return err;
     qp->rx.writing += seg->len;
     if (seg->last) {
+        if (atomic_load_explicit(&qp->counters, memory_order_relaxed))
+            iw_late_land(qp);
         if (!qp->rx.rtr_first || qp->rx.half.fpdus)
             iw_counted(&qp->counters, IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE, false,
                        qp->rx.writing);
@@ -95,11 +101,13 @@ static int on_write(void *up, const struct ddp_seg *seg)
     return IW_OK;
 }
 
-/* What needs a receive, or must not overtake what does, queues behind held messages. */
+/* All of these tell of what was written before. What needs a receive, or must not overtake what
+ * does, queues behind held messages. */
 
 static int on_send(void *up, const struct ddp_seg *seg)
 {
     struct iw_qp *qp = up;
+    iw_late_land(qp);
     qp->rx.written = 0;
     qp->rx.loss.write = false;
     qp->acks.work |= seg->last;
@@ -111,6 +119,7 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
 {
     struct iw_qp *qp = up;
     struct iw_immediate imm = {.solicited = solicited, .written = qp->rx.written};
+    iw_late_land(qp);
     if (qp->uc && qp->rx.loss.write) {
         qp->rx.loss.write = false;
         qp->rx.written = 0;
@@ -129,6 +138,7 @@ static int on_immediate(void *up, const uint8_t data[RDMAP_IMM_HDR], bool solici
 static int on_read_request(void *up, const struct rdmap_read_request *r)
 {
     struct iw_qp *qp = up;
+    iw_late_land(qp);
     if (qp->uc) /* which has none */
         return IW_OK;
     return iw_early_any(&qp->rx) ? iw_early_add(qp, 0) : iw_answer_read(qp, r);
@@ -137,6 +147,7 @@ static int on_read_request(void *up, const struct rdmap_read_request *r)
 static int on_atomic_request(void *up, const struct rdmap_atomic_request *r)
 {
     struct iw_qp *qp = up;
+    iw_late_land(qp);
     if (qp->uc)
         return IW_OK;
     return iw_early_any(&qp->rx) ? iw_early_add(qp, 0) : iw_answer_atomic(qp, r);
@@ -260,6 +271,7 @@ static bool use(struct iw_qp *qp)
         break;
     case IWC_RX_ERROR:
         explain_segment(qp, err);
+        iw_late_land(qp);
         iw_acks_failed(qp);
         fail(qp, err, qp->rx.half.bad.hdr ? &qp->rx.half.bad : NULL, qp->rx.half.bad_ulpdu_len);
         used = qp->rx.staged;
@@ -478,7 +490,7 @@ static void acknowledge(struct iw_qp *qp)
 void iw_rx_leave(struct iw_qp *qp)
 {
     assert_held(&qp->rx.lock);
-    if (iw_acks_advance(qp) && !qp->rx.work)
+    if (!iw_late_any(qp) && iw_acks_advance(qp) && !qp->rx.work)
         acknowledge(qp);
     struct iw_wakes w = qp->rx.wakes;
     qp->rx.wakes = (struct iw_wakes){0};

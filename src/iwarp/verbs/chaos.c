@@ -6,10 +6,14 @@
 #include "engine/poller.h"
 #include "faults/chaos.h"
 #include "faults/plight.h"
+#include "faults/stream.h"
 #include "qp/link.h"
 #include "qp/qp.h"
+#include "qp/rx_late.h"
 #include "qp/rx_shared.h"
+#include "qp/rx_stream.h"
 #include "verbs/export.h"
+#include "verbs/late_recv.h"
 #include "verbs/ops.h"
 
 #define LATE_POLLS   200 /* at most, that do not find a completion which is there */
@@ -25,7 +29,7 @@ static void raise_device(struct ibv_context *ctx, enum ibv_event_type type)
 
 /* ---- posting ---- */
 
-static const struct {
+static const struct failure {
     enum iw_fault fault;
     enum ibv_wc_status status;
 } failures[] = {
@@ -36,25 +40,67 @@ static const struct {
     {IW_FAULT_WC_REM_OP_ERR, IBV_WC_REM_OP_ERR},
     {IW_FAULT_WC_RETRY_EXC_ERR, IBV_WC_RETRY_EXC_ERR},
     {IW_FAULT_WC_RNR_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR},
+    {IW_FAULT_WC_LOC_QP_OP_ERR, IBV_WC_LOC_QP_OP_ERR},
+    {IW_FAULT_WC_MW_BIND_ERR, IBV_WC_MW_BIND_ERR},
+    {IW_FAULT_WC_BAD_RESP_ERR, IBV_WC_BAD_RESP_ERR},
+    {IW_FAULT_WC_LOC_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR},
+    {IW_FAULT_WC_REM_ABORT_ERR, IBV_WC_REM_ABORT_ERR},
+    {IW_FAULT_WC_RESP_TIMEOUT_ERR, IBV_WC_RESP_TIMEOUT_ERR},
+    {IW_FAULT_WC_FATAL_ERR, IBV_WC_FATAL_ERR},
+    {IW_FAULT_WC_GENERAL_ERR, IBV_WC_GENERAL_ERR},
 };
 
-/** The connection ends now, and the QP's first send that is flushed has another status. */
-static void fail(struct ibv_qp *qp, enum ibv_wc_status status)
+static const struct failure recv_failures[] = {
+    {IW_FAULT_RECV_LOC_LEN_ERR, IBV_WC_LOC_LEN_ERR},
+    {IW_FAULT_RECV_LOC_PROT_ERR, IBV_WC_LOC_PROT_ERR},
+    {IW_FAULT_RECV_LOC_QP_OP_ERR, IBV_WC_LOC_QP_OP_ERR},
+    {IW_FAULT_RECV_REM_ABORT_ERR, IBV_WC_REM_ABORT_ERR},
+};
+
+static const struct {
+    enum iw_fault fault;
+    enum iw_chaos_cut how;
+} cuts[] = {
+    {IW_FAULT_FIN_AT_MESSAGE, IW_CUT_FIN},
+    {IW_FAULT_RST_AT_MESSAGE, IW_CUT_RST},
+    {IW_FAULT_SILENCE_AT_MESSAGE, IW_CUT_SILENCE},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/** The connection ends now, and the QP's first send or receive that is flushed has another status.
+ */
+static void fail(struct ibv_qp *qp, enum ibv_wc_status status, bool recv)
 {
     struct iw_plight *p = iw_plight(qp);
     if (!p || !iw_qp_was_linked(iw_qp(qp)))
         return;
     pthread_mutex_lock(&p->mutex);
-    p->status = status;
+    *(recv ? &p->recv_status : &p->status) = status;
     pthread_mutex_unlock(&p->mutex);
     iw_qp_lose(iw_qp(qp), -ETIMEDOUT);
 }
 
+static void cut(struct iw_qp *qp, enum iw_chaos_cut how)
+{
+    lock_get(&qp->rx.lock);
+    lock_get(&qp->tx.lock);
+    if (qp->stream)
+        iw_chaos_cut(qp->stream, how);
+    lock_put(&qp->tx.lock);
+    lock_put(&qp->rx.lock);
+    if (how != IW_CUT_SILENCE)
+        iw_rx_check(qp); /* there is an end to be heard */
+}
+
 static int chaos_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+    for (size_t i = 0; i < COUNT(failures); i++)
         if (iw_chaos_hit(failures[i].fault, qp))
-            fail(qp, failures[i].status);
+            fail(qp, failures[i].status, false);
+    for (size_t i = 0; i < COUNT(cuts); i++)
+        if (iw_chaos_hit(cuts[i].fault, qp))
+            cut(iw_qp(qp), cuts[i].how);
     if (iw_chaos_hit(IW_FAULT_DEVICE_FATAL, qp))
         raise_device(qp->context, IBV_EVENT_DEVICE_FATAL);
     if (iw_chaos_hit(IW_FAULT_PORT_FLAP, qp)) {
@@ -70,10 +116,15 @@ static int chaos_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv
 
 static int chaos_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
+    for (size_t i = 0; i < COUNT(recv_failures); i++)
+        if (iw_chaos_hit(recv_failures[i].fault, qp))
+            fail(qp, recv_failures[i].status, true);
     if (iw_chaos_hit(IW_FAULT_POST_RECV, qp)) {
         *bad_wr = wr;
         return ENOMEM;
     }
+    if (late_recv_keep(qp, wr, iw_chaos_hit(IW_FAULT_LATE_RECV, qp)))
+        return 0;
     return op_post_recv(qp, wr, bad_wr);
 }
 
@@ -128,19 +179,20 @@ static bool keeps_back(struct iw_cq *cq, struct iw_plight *p)
     return true;
 }
 
-/** The first send of a QP that failed on request has its status. */
+/** The first work of a QP that failed on request has its status. */
 static void dress(struct ibv_cq *cq, struct ibv_wc *wc)
 {
-    if (wc->status != IBV_WC_WR_FLUSH_ERR || (wc->opcode & IBV_WC_RECV))
+    if (wc->status != IBV_WC_WR_FLUSH_ERR)
         return;
     struct iw_qp *qp = iw_qp_find(cq->context, wc->qp_num, false);
     struct iw_plight *p = qp ? iw_plight(&qp->pub) : NULL;
     if (!p)
         return;
     pthread_mutex_lock(&p->mutex);
-    if (p->status != IBV_WC_SUCCESS)
-        wc->status = p->status;
-    p->status = IBV_WC_SUCCESS;
+    enum ibv_wc_status *status = wc->opcode & IBV_WC_RECV ? &p->recv_status : &p->status;
+    if (*status != IBV_WC_SUCCESS)
+        wc->status = *status;
+    *status = IBV_WC_SUCCESS;
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -190,6 +242,8 @@ static int chaos_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
     pthread_mutex_unlock(&p->mutex);
     if (owes)
         iw_channel_raise(iw_cq(cq));
+    if (got > 0)
+        iw_late_land_all(); /* what a completion of another QP tells of has landed */
     return got;
 }
 

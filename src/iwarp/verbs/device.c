@@ -70,6 +70,8 @@ VERBS_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device
 {
     if (!context || !attr)
         return iw_refuse(__func__, ARGUMENT);
+    if (iw_chaos(IW_FAULT_QUERY_DEVICE, NULL))
+        return ENOMEM;
     iw_device_query(iw_device(context->device), attr);
     return 0;
 }
@@ -85,6 +87,8 @@ int op_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
     };
     if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
         return iw_refuse("ibv_query_device_ex", VALUE, "a comp_mask, or so short an answer");
+    if (iw_chaos(IW_FAULT_QUERY_DEVICE, NULL))
+        return ENOMEM;
     iw_device_query(iw_device(context->device), &full.orig_attr);
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
     memset(attr, 0, attr_size);
@@ -99,6 +103,8 @@ int op_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
     int r = iw_device_query_port(iw_device(context->device), port, &full);
     if (r)
         return iw_refuse("ibv_query_port", VALUE, ONE_PORT);
+    if (iw_chaos(IW_FAULT_QUERY_PORT, NULL))
+        return ENOMEM;
     memset(attr, 0, attr_len);
     memcpy(attr, &full, attr_len < sizeof(full) ? attr_len : sizeof(full));
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* GID and P_Key tables. */
 #include "device/context.h"
+#include "faults/chaos.h"
 #include "verbs/export.h"
 
 #include <endian.h>
@@ -30,6 +31,8 @@ VERBS_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, in
     if (!gid)
         return minus_errno(iw_refuse(__func__, ARGUMENT));
     int r = query(__func__, context, port_num, (uint32_t)index, &e);
+    if (!r && iw_chaos(IW_FAULT_QUERY_GID, NULL))
+        r = ENOMEM;
     if (r)
         return minus_errno(r);
     *gid = e.gid;

@@ -49,6 +49,10 @@ VERBS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 VERBS_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
                               size_t length, int access)
 {
+    if (mr && iw_chaos(IW_FAULT_REREG_MR, NULL)) {
+        errno = ENOMEM;
+        return IBV_REREG_MR_ERR_CMD;
+    }
     int err = mr ? iw_mr_rereg(container_of(mr, struct iw_mr, pub), (unsigned)flags,
                                pd ? iw_pd(pd) : NULL, addr, length, (unsigned)access)
                  : iw_refuse(__func__, ARGUMENT);

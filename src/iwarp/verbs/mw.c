@@ -20,6 +20,8 @@ struct ibv_mw *op_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 int op_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
+    if (iw_chaos(IW_FAULT_BIND_MW, NULL))
+        return ENOMEM;
     return iw_post_bind(iw_qp(qp), iw_mw(mw), bind);
 }
 

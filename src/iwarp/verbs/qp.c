@@ -5,8 +5,10 @@
 #include "faults/chaos.h"
 #include "faults/like.h"
 #include "faults/plight.h"
+#include "qp/rx_late.h"
 #include "qpn/dial.h"
 #include "verbs/export.h"
+#include "verbs/late_recv.h"
 #include "verbs/ops.h"
 
 struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial)
@@ -21,6 +23,8 @@ struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struc
         return NULL;
     if (dial)
         iw_dial_attach(dial, qp);
+    if (iw_chaos_on())
+        iw_late_init(qp);
     iw_plight_born(&qp->pub, "qp");
     return &qp->pub;
 }
@@ -66,6 +70,8 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
     (void)attr_mask; /* more than asked for is always allowed */
     if (!qp || !attr)
         return iw_refuse("ibv_query_qp", ARGUMENT);
+    if (iw_chaos(IW_FAULT_QUERY_QP, NULL))
+        return ENOMEM;
     iw_qp_query(iw_qp(qp), attr, init_attr ? init_attr : &unwanted);
     return 0;
 }
@@ -75,6 +81,8 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
     if (!qp)
         return iw_refuse("ibv_destroy_qp", ARGUMENT);
     struct iw_dial *dial = iw_qp(qp)->dial;
+    if (iw_chaos_on())
+        late_recv_forget(qp);
     iw_dial_stop(dial);
     iw_qp_stop(iw_qp(qp));
     iw_dial_free(dial);

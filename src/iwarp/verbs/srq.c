@@ -41,7 +41,9 @@ struct ibv_srq *op_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
 
 VERBS_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-    return srq && attr ? iw_srq_modify(iw_srq(srq), attr, mask) : iw_refuse(__func__, ARGUMENT);
+    if (!srq || !attr)
+        return iw_refuse(__func__, ARGUMENT);
+    return iw_chaos(IW_FAULT_MODIFY_SRQ, NULL) ? ENOMEM : iw_srq_modify(iw_srq(srq), attr, mask);
 }
 
 VERBS_EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
