@@ -3,6 +3,7 @@
 #include <rdma/rsocket.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <setjmp.h>
@@ -44,6 +45,104 @@ static void options_are_kept(void **unused)
     expect_errno(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, NULL, &len), EFAULT);
     assert_int_equal(rfcntl(fd, F_GETFL), O_RDWR);
     expect_errno(rfcntl(fd, F_SETOWN, 1), ENOTSUP);
+    assert_int_equal(rclose(fd), 0);
+}
+
+struct option {
+    int level, name, set, got;
+};
+
+static void keeps(int fd, const struct option *o)
+{
+    int value = o->set;
+    socklen_t len = sizeof value;
+    assert_int_equal(rsetsockopt(fd, o->level, o->name, &value, sizeof value), 0);
+    value = -1;
+    assert_int_equal(rgetsockopt(fd, o->level, o->name, &value, &len), 0);
+    assert_int_equal(value, o->got);
+    assert_int_equal(len, sizeof value);
+}
+
+static void each_option(void **unused)
+{
+    static const struct option options[] = {
+        {SOL_SOCKET, SO_REUSEADDR, 1, 1},         {SOL_SOCKET, SO_REUSEADDR, 0, 0},
+        {SOL_SOCKET, SO_KEEPALIVE, 1, 1},         {SOL_SOCKET, SO_KEEPALIVE, 0, 0},
+        {SOL_SOCKET, SO_OOBINLINE, 1, 1},         {SOL_SOCKET, SO_SNDBUF, 3000, 6000},
+        {SOL_SOCKET, SO_SNDBUF, -1, 1},           {SOL_SOCKET, SO_RCVBUF, INT_MAX, 1 << 30},
+        {IPPROTO_TCP, TCP_NODELAY, 1, 1},         {IPPROTO_TCP, TCP_KEEPIDLE, 7, 7},
+        {IPPROTO_TCP, TCP_MAXSEG, 1000, 2048},    {IPPROTO_TCP, TCP_KEEPCNT, 5, 1},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 5, 1},       {SOL_RDMA, RDMA_SQSIZE, 100, 100},
+        {SOL_RDMA, RDMA_RQSIZE, 1 << 20, 0xfffe}, {SOL_RDMA, RDMA_INLINE, 64, 64},
+    };
+    (void)unused;
+    int fd = stream();
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        keeps(fd, &options[i]);
+    assert_int_equal(rclose(fd), 0);
+    fd = rsocket(AF_INET6, SOCK_STREAM, 0);
+    keeps(fd, &(struct option){IPPROTO_IPV6, IPV6_V6ONLY, 1, 1});
+    assert_int_equal(rclose(fd), 0);
+}
+
+static void options_that_are_read(void **unused)
+{
+    (void)unused;
+    int fd = stream(), value;
+    socklen_t len = sizeof value;
+    assert_int_equal(rgetsockopt(fd, SOL_SOCKET, SO_BROADCAST, &value, &len), 0);
+    assert_int_equal(value, 0);
+    assert_int_equal(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &value, &len), 0);
+    assert_int_equal(value, 0);
+    value = 20;
+    assert_int_equal(rsetsockopt(fd, SOL_RDMA, RDMA_IOMAPSIZE, &value, sizeof value), 0);
+    assert_int_equal(rgetsockopt(fd, SOL_RDMA, RDMA_IOMAPSIZE, &value, &len), 0);
+    assert_true(value >= 20);
+    struct linger linger = {.l_onoff = 1, .l_linger = 3}, got = {0};
+    len = sizeof got;
+    assert_int_equal(rsetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    assert_int_equal(rgetsockopt(fd, SOL_SOCKET, SO_LINGER, &got, &len), 0);
+    assert_memory_equal(&got, &linger, sizeof linger);
+    assert_int_equal(rclose(fd), 0);
+}
+
+static void options_that_are_refused(void **unused)
+{
+    static const struct option unknown[] = {
+        {SOL_SOCKET, SO_PRIORITY, 0, 0},   {IPPROTO_TCP, TCP_INFO, 0, 0},
+        {IPPROTO_IPV6, IPV6_TCLASS, 0, 0}, {SOL_RDMA, 99, 0, 0},
+        {IPPROTO_ICMP, 1, 0, 0},
+    };
+    (void)unused;
+    int fd = stream(), value = 0;
+    socklen_t len = sizeof value, tiny = 1;
+    struct linger linger;
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        const struct option *o = &unknown[i];
+        expect_errno(rsetsockopt(fd, o->level, o->name, &value, sizeof value), ENOTSUP);
+        expect_errno(rgetsockopt(fd, o->level, o->name, &value, &len), ENOTSUP);
+    }
+    value = -1;
+    expect_errno(rsetsockopt(fd, SOL_RDMA, RDMA_SQSIZE, &value, sizeof value), EINVAL);
+    expect_errno(rsetsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, 2), EINVAL);
+    expect_errno(rsetsockopt(fd, SOL_SOCKET, SO_SNDBUF, NULL, sizeof value), EINVAL);
+    expect_errno(rsetsockopt(fd, SOL_SOCKET, SO_LINGER, &value, sizeof value), EINVAL);
+    expect_errno(rgetsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, &tiny), EINVAL);
+    len = sizeof value;
+    expect_errno(rgetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len), EINVAL);
+    assert_int_equal(rclose(fd), 0);
+}
+
+static void flags_of_the_descriptor(void **unused)
+{
+    (void)unused;
+    int fd = stream();
+    assert_int_equal(rfcntl(fd, F_SETFL, O_NONBLOCK | O_APPEND), 0);
+    assert_int_equal(rfcntl(fd, F_GETFL), O_RDWR | O_NONBLOCK);
+    assert_int_equal(rfcntl(fd, F_SETFD, FD_CLOEXEC), 0);
+    assert_int_equal(rfcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(rfcntl(fd, F_SETFD, 0), 0);
+    assert_int_equal(rfcntl(fd, F_GETFD), 0);
     assert_int_equal(rclose(fd), 0);
 }
 
@@ -108,8 +207,9 @@ static void what_is_no_socket(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_kept),
-        cmocka_unit_test(defaults_come_from_files),
+        cmocka_unit_test(options_are_kept),        cmocka_unit_test(each_option),
+        cmocka_unit_test(options_that_are_read),   cmocka_unit_test(options_that_are_refused),
+        cmocka_unit_test(flags_of_the_descriptor), cmocka_unit_test(defaults_come_from_files),
         cmocka_unit_test(what_is_no_socket),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
