@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ibv state machines of RC and UC QPs as a table; what a transition does is in modify.c. */
+/* The ibv state machines of RC, UC and UD QPs as a table; what a transition does is in modify.c. */
 #ifndef ANYWARP_QP_STATE_H
 #define ANYWARP_QP_STATE_H
 
@@ -10,6 +10,7 @@
 enum iw_qp_rules {
     IW_QP_RULES_RC, /* InfiniBand's of RC */
     IW_QP_RULES_UC, /* of UC, which has neither retries nor reads */
+    IW_QP_RULES_UD, /* of UD, which has no peer of its own, and a Q_Key */
     IW_QP_RULES_CM, /* of RC, and the masks of the CM on iWARP */
 };
 
