@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOMS = ('common iwarp/wire iwarp/conn iwarp/env iwarp/faults iwarp/engine iwarp/local iwarp/device iwarp/observe iwarp/cq '
-         'iwarp/mem iwarp/qp iwarp/cm iwarp/qpn iwarp/process iwarp/verbs').split()
+         'iwarp/mem iwarp/qp iwarp/cm iwarp/qpn iwarp/ud iwarp/process iwarp/verbs').split()
 BELOW = {room: ROOMS[:i + 1] for i, room in enumerate(ROOMS)}
 
 # librdmacm sees this header of the RNIC and what that includes, and the public verbs.

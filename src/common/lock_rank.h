@@ -35,13 +35,16 @@ enum lock_rank {
     LOCK_CQ,
 
     /* Leaves towards what is above; some are taken in one another. */
+    LOCK_UD_ACCESS, /* whose datagrams are taken */
     LOCK_CHANNEL,
     LOCK_NETWATCH, /* held while its watchers are told */
     LOCK_CONTEXT,  /* asynchronous events */
     LOCK_GRANTS,   /* what the keys of a protection domain give */
     LOCK_STAGS,
-    LOCK_MEETING, /* who offers rings, and who comes for them */
-    LOCK_VOUCH,   /* who has vouched for their numbers */
+    LOCK_UDS,       /* all QPs of datagrams */
+    LOCK_UD_GROUPS, /* the multicast groups that they have joined */
+    LOCK_MEETING,   /* who offers rings, and who comes for them */
+    LOCK_VOUCH,     /* who has vouched for their numbers */
     LOCK_RANDOM,
     LOCK_POOL_STAGING,
     LOCK_POOL_BATCH,

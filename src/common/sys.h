@@ -112,6 +112,18 @@ _SYS_INLINE long sys_sendmsg(int fd, const struct msghdr *msg, int flags)
     _SYS_RET(syscall(SYS_sendmsg, fd, msg, flags));
 }
 
+/** @return messages sent; an error only if that is none */
+_SYS_INLINE long sys_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+    _SYS_RET(syscall(SYS_sendmmsg, fd, msgs, n, flags));
+}
+
+/** @return messages received; an error only if that is none */
+_SYS_INLINE long sys_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+    _SYS_RET(syscall(SYS_recvmmsg, fd, msgs, n, flags, NULL));
+}
+
 _SYS_INLINE long sys_read(int fd, void *buf, size_t len)
 {
     _SYS_RET(syscall(SYS_read, fd, buf, len));

@@ -52,6 +52,8 @@ const char *stats_state(const struct stats_qp *q)
 
 const char *stats_type(const struct stats_qp *q)
 {
+    if (q->sq.kind & STATS_UD)
+        return "UD";
     return q->sq.kind & STATS_UC ? "UC" : "RC";
 }
 

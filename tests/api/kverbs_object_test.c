@@ -274,7 +274,9 @@ static void address_handles(void **state)
     assert_int_equal(b.ah_flags, 0);
     struct objects rnic;
     make(&rnic);
-    assert_int_equal(PTR_ERR(rdma_create_ah(rnic.pd, &a)), -EOPNOTSUPP);
+    a.grh.sgid_index = 250;
+    assert_int_equal(PTR_ERR(rdma_create_ah(rnic.pd, &a)), -EINVAL);
+    a.grh.sgid_index = 0;
     unmake(&rnic);
     a.port_num = 9;
     assert_int_equal(PTR_ERR(rdma_create_ah(o.pd, &a)), -EINVAL);

@@ -56,7 +56,7 @@ static int close_objects(void **state)
 static void test_qp_types(void **state)
 {
     static const enum ibv_qp_type types[] = {
-        IBV_QPT_UD, IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER,
+        IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER,
     };
     (void)state;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -94,8 +94,8 @@ static void test_address_handles(void **state)
     struct ibv_ah_attr attr = {.port_num = 1};
     struct ibv_wc wc = {.slid = 1};
     (void)state;
-    NULL_AND(EOPNOTSUPP, ibv_create_ah(pd, &attr));
-    NULL_AND(EOPNOTSUPP, ibv_create_ah_from_wc(pd, &wc, NULL, 1));
+    NULL_AND(EINVAL, ibv_create_ah(pd, &attr)); /* without a GID */
+    NULL_AND(EINVAL, ibv_create_ah_from_wc(pd, &wc, NULL, 1));
     NULL_AND(EINVAL, ibv_create_ah_from_wc(pd, &wc, NULL, 2));
     NULL_AND(EINVAL, ibv_create_ah_from_wc(NULL, &wc, NULL, 1));
     assert_int_equal(ibv_destroy_ah(NULL), EINVAL);
@@ -146,8 +146,8 @@ static void test_multicast(void **state)
 {
     union ibv_gid gid = {.raw = {0xff, 0x12, [15] = 1}};
     (void)state;
-    assert_int_equal(ibv_attach_mcast(qp, &gid, 0), EOPNOTSUPP);
-    assert_int_equal(ibv_detach_mcast(qp, &gid, 0), EOPNOTSUPP);
+    assert_int_equal(ibv_attach_mcast(qp, &gid, 0), EINVAL); /* a QP that is connected */
+    assert_int_equal(ibv_detach_mcast(qp, &gid, 0), EINVAL);
 }
 
 /* ---- XRC, as rdma-core has it; the eight calls of OFED 1.x are in tests/unit/xrc_test.c ---- */

@@ -57,6 +57,8 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
     X(INLINE_LENGTH, inline_length)                                                                \
     X(SEND_FULL, send_full)                                                                        \
     X(NO_SENDS, no_sends)                                                                          \
+    X(NO_HANDLE, no_handle)                                                                        \
+    X(DATAGRAM_LENGTH, datagram_length)                                                            \
     X(NOT_ASKED, not_asked)                                                                        \
     X(NO_WORK, no_work)                                                                            \
     X(RECV_STATE, recv_state)                                                                      \
@@ -103,6 +105,8 @@ int post(struct ibv_qp *qp, enum ibv_wr_opcode op, unsigned flags, int n, uint32
     X(NO_NUMBER, no_number)                                                                        \
     X(GID_INDEX, gid_index)                                                                        \
     X(GID_KIND, gid_kind)                                                                          \
+    X(GROUP, group)                                                                                \
+    X(NO_GROUP, no_group)                                                                          \
     X(NO_CONNECTION, no_connection)                                                                \
     X(STATE, state)                                                                                \
     X(NO_QP, no_qp)                                                                                \

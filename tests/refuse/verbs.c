@@ -96,8 +96,65 @@ int refused_argument(void)
 
 int refused_offered(void)
 {
-    struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
-    return of_pointer(ibv_create_ah(w.pd, &attr));
+    struct ibv_ece ece = {0};
+    return ibv_query_ece(w.qp, &ece);
+}
+
+/** A QP of datagrams, in ERR, where posts are checked. */
+static struct ibv_qp *ud_qp(void)
+{
+    struct ibv_qp_init_attr attr = qp_attr();
+    attr.qp_type = IBV_QPT_UD;
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &attr);
+    assert_non_null(qp);
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    assert_int_equal(
+        ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
+    assert_int_equal(modify(qp, IBV_QPS_ERR), 0);
+    return qp;
+}
+
+static int post_datagram(uint32_t len, bool addressed)
+{
+    struct ibv_qp *qp = ud_qp();
+    struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1};
+    assert_int_equal(ibv_query_gid(w.ctx, 1, 0, &attr.grh.dgid), 0);
+    struct ibv_ah *ah = ibv_create_ah(w.pd, &attr);
+    assert_non_null(ah);
+    struct ibv_sge sge[2] = {{(uintptr_t)w.bytes, len, w.mr->lkey},
+                             {(uintptr_t)w.bytes, len, w.mr->lkey}};
+    struct ibv_send_wr *bad, wr = {.sg_list = sge, .num_sge = 2, .opcode = IBV_WR_SEND};
+    if (addressed)
+        wr.wr.ud.ah = ah;
+    int r = ibv_post_send(qp, &wr, &bad);
+    ibv_destroy_ah(ah);
+    ibv_destroy_qp(qp);
+    return r;
+}
+
+int refused_no_handle(void)
+{
+    return post_datagram(8, false);
+}
+
+int refused_datagram_length(void)
+{
+    return post_datagram(BYTES, true);
+}
+
+int refused_group(void)
+{
+    union ibv_gid gid = {.raw = {0xff, 0x12, [15] = 1}};
+    return ibv_attach_mcast(w.qp, &gid, 0);
+}
+
+int refused_no_group(void)
+{
+    union ibv_gid gid = {.raw = {0xff, 0x12, [15] = 1}};
+    struct ibv_qp *qp = ud_qp();
+    int r = ibv_detach_mcast(qp, &gid, 0);
+    ibv_destroy_qp(qp);
+    return r;
 }
 
 int refused_attribute(void)

@@ -138,6 +138,8 @@ static void every_row(void **state)
          "Base or bounds violation"},
         {IW_ERR_LOCAL_GONE, 0, 0, 0x00, IBV_WC_LOC_PROT_ERR, IW_EVENT_QP_ACCESS_ERR,
          "Local Catastrophic Error"},
+        {IW_ERR_DATAGRAM_LENGTH, 0, 0, 0x00, IBV_WC_LOC_LEN_ERR, IW_EVENT_NONE,
+         "Local Catastrophic Error"},
     };
 
     (void)state;

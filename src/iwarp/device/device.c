@@ -40,7 +40,8 @@
  */
 #define CAPS                                                                                       \
     (IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |     \
-     IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
+     IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |       \
+     IBV_DEVICE_UD_AV_PORT_ENFORCE)
 
 static struct {
     pthread_once_t once;
@@ -212,13 +213,15 @@ void iw_device_query(const struct iw_device *dev, struct ibv_device_attr *attr)
         .max_res_rd_atom = IW_MAX_DEPTH * IW_MAX_QP,
         .max_qp_init_rd_atom = IW_MAX_DEPTH,
         .atomic_cap = IBV_ATOMIC_HCA,
+        .max_mcast_grp = IW_MAX_MCAST_GRP,
+        .max_mcast_qp_attach = IW_MAX_QP,
+        .max_total_mcast_qp_attach = IW_MAX_MCAST,
+        .max_ah = IW_MAX_AH,
         .max_pkeys = 1,
         .phys_port_cnt = 1,
     };
-    if (dev->roce) {
+    if (dev->roce)
         attr->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN;
-        attr->max_ah = IW_MAX_AH;
-    }
     iw_like_attr(attr);
 }
 

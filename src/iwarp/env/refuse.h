@@ -42,6 +42,8 @@
     X(INLINE_LENGTH, EINVAL, "%llu inline bytes, the QP has %u (max_inline_data)")                 \
     X(SEND_FULL, ENOMEM, "the send queue is full: %u posted, %u of them completed and not polled") \
     X(NO_SENDS, ENOMEM, "the QP has no send queue: max_send_wr was 0")                             \
+    X(NO_HANDLE, EINVAL, "a datagram needs an address handle of the QP's protection domain")       \
+    X(DATAGRAM_LENGTH, EINVAL, "a datagram of %llu bytes, at most %u are possible")                \
     X(NOT_ASKED, EOPNOTSUPP, "opcode %d was not in send_ops_flags when the QP was created")        \
     X(NO_WORK, EINVAL, "data is set, but no work request was begun")                               \
     /* posting receives */                                                                         \
@@ -82,7 +84,7 @@
     X(SRQ_LIMIT, EINVAL, "a limit of %u, the SRQ has %u")                                          \
     X(COUNTED, EBUSY, "the QP counts such work with another counter already")                      \
     X(QP_TYPE, EOPNOTSUPP,                                                                         \
-      "type %d: there are IBV_QPT_RC and, connected by number alone, IBV_QPT_UC")                  \
+      "type %d: there are IBV_QPT_RC, IBV_QPT_UD and, connected by number alone, IBV_QPT_UC")      \
     X(QP_SIZE, EINVAL, "%s is %u, at most %u is possible")                                         \
     X(QP_CQ, EINVAL, "a %s queue with entries, and no completion queue for it")                    \
     X(QP_OPS, EOPNOTSUPP, "comp_mask %#x or send_ops_flags ask for what the device has not")       \
@@ -96,6 +98,8 @@
     X(NO_NUMBER, EINVAL,                                                                           \
       "the QP has no number to be dialled by: rdma_create_qp() made it, or no port was free")      \
     X(GID_INDEX, EINVAL, "there is no GID %u; \"anywarp devices\" lists them")                     \
+    X(GROUP, EINVAL, "only a QP of type UD joins a group, whose GID is a multicast address")       \
+    X(NO_GROUP, EINVAL, "the QP has not joined that group")                                        \
     X(GID_KIND, EHOSTUNREACH, "the two GIDs are addresses of different kinds")                     \
     /* ids of librdmacm */                                                                         \
     X(STATE, EINVAL, "the id is in state %s%s")                                                    \

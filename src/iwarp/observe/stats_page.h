@@ -105,8 +105,9 @@ enum stats_flags {
 };
 
 enum stats_kind {
-    STATS_UC = 1 << 0,   /* else RC */
+    STATS_UC = 1 << 0,   /* neither this nor UD: RC */
     STATS_ROCE = 1 << 1, /* of a RoCE device, else of an iWARP one */
+    STATS_UD = 1 << 2,
 };
 
 /* X(name, how stat says it): where a QP by number is with its peer. */

@@ -22,6 +22,9 @@
 #include "qpn/dial.h"
 #include "qpn/number.h"
 #include "qpn/vouch.h"
+#include "ud/access.h"
+#include "ud/group.h"
+#include "ud/ud.h"
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
@@ -43,12 +46,37 @@ static void outer(enum fork_step step)
 
 /* In the order of locks (common/lock_rank.h). */
 static void (*const steps[])(enum fork_step) = {
-    outer,           iw_number_fork,   iw_dial_fork,    iw_cm_fork,     iw_cm_move_fork,
-    iw_sidr_fork,    iw_pd_fork,       iw_qp_fork,      iw_rq_fork,     iw_cq_fork,
-    iw_channel_fork, iw_netwatch_fork, iw_context_fork, iw_grants_fork, iw_stag_fork,
-    iw_meeting_fork, iw_vouch_fork,    iw_random_fork,  iw_pool_fork,   iw_timer_fork,
-    iw_eventfd_fork, iw_engine_fork,   iw_adopted_fork, iw_source_fork, iw_stats_fork,
-    iw_pcap_fork,    iw_quiesce_fork,  iw_chaos_fork,
+    outer,
+    iw_number_fork,
+    iw_dial_fork,
+    iw_cm_fork,
+    iw_cm_move_fork,
+    iw_sidr_fork,
+    iw_pd_fork,
+    iw_qp_fork,
+    iw_rq_fork,
+    iw_cq_fork,
+    iw_ud_access_fork,
+    iw_channel_fork,
+    iw_netwatch_fork,
+    iw_context_fork,
+    iw_grants_fork,
+    iw_stag_fork,
+    iw_ud_fork,
+    iw_ud_groups_fork,
+    iw_meeting_fork,
+    iw_vouch_fork,
+    iw_random_fork,
+    iw_pool_fork,
+    iw_timer_fork,
+    iw_eventfd_fork,
+    iw_engine_fork,
+    iw_adopted_fork,
+    iw_source_fork,
+    iw_stats_fork,
+    iw_pcap_fork,
+    iw_quiesce_fork,
+    iw_chaos_fork,
 };
 
 static void before(void)
@@ -64,8 +92,10 @@ static void after(enum fork_step step)
     for (size_t i = STEPS; i-- > 0;)
         steps[i](step);
     iw_engine_thaw();
-    if (step == FORK_CHILD)
+    if (step == FORK_CHILD) {
         iw_cm_disown();
+        iw_ud_disown();
+    }
     pthread_mutex_unlock(&forking);
 }
 

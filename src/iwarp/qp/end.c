@@ -26,7 +26,7 @@
 static enum iw_event event_of(const struct iw_qp *qp, enum iw_err err)
 {
     const struct iw_err_info *info = iw_err_info(err);
-    if (!qp->ib)
+    if (!qp->ib && !qp->datagrams)
         return info->event;
     bool local = info->layer == TERM_RDMAP && info->etype == 0;
     if (local && err != IW_ERR_CQ_OVERRUN)

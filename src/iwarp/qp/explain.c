@@ -89,9 +89,10 @@ struct toll {
     uint32_t sends, receives;
 };
 
-static void count_locked(struct iw_qp *qp, struct toll *t)
+static void count_sends_locked(struct iw_qp *qp, struct toll *t)
 {
     *t = (struct toll){0};
+    assert_held(&qp->tx.lock);
     for (uint32_t i = qp->tx.sq.head; i != qp->tx.sq.tail; i++) {
         const struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
         if (e->status)
@@ -99,6 +100,11 @@ static void count_locked(struct iw_qp *qp, struct toll *t)
                      e->wr_id);
         t->sends += !e->status;
     }
+}
+
+static void count_locked(struct iw_qp *qp, struct toll *t)
+{
+    count_sends_locked(qp, t);
     if (qp->rx.recv.taken && qp->rx.recv_status)
         snprintf(t->culprit, sizeof(t->culprit), "receive, wr_id 0x%" PRIx64 ": ",
                  qp->rx.recv.wr_id);
@@ -128,4 +134,17 @@ void iw_qp_log_end_locked(struct iw_qp *qp)
     iw_log(level, "QP 0x%06x: %s", qp->pub.qp_num, line);
     if (!wanted)
         iw_stats_error(qp->stats, qp->pub.qp_num, line);
+}
+
+void iw_qp_log_stop_locked(struct iw_qp *qp, enum iw_err err)
+{
+    struct toll t;
+    assert_held(&qp->tx.lock);
+    count_sends_locked(qp, &t);
+    bool explained = qp->end.explained && qp->end.explained_error == err;
+    iw_log(IW_LOG_WARN,
+           "QP 0x%06x: %s%s%s%s; %u send work requests flushed, and nothing is sent (SQE)",
+           qp->pub.qp_num, t.culprit, iw_err_info(err)->text, explained ? ": " : "",
+           explained ? qp->end.explanation : "", t.sends);
+    atomic_store(&qp->end.explained, false);
 }

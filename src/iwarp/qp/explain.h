@@ -38,4 +38,8 @@ void iw_qp_explain_sge(struct iw_qp *qp, enum iw_err err, enum iw_use use,
 /** Writes the line of a QP that failed and is not flushed yet. rx.lock and tx.lock. */
 void iw_qp_log_end_locked(struct iw_qp *qp);
 
+/** Writes one for a work request at sq.head that stops its send queue, and forgets the facts, as
+ * the QP lives on. tx.lock. */
+void iw_qp_log_stop_locked(struct iw_qp *qp, enum iw_err err);
+
 #endif

@@ -98,6 +98,8 @@ static void keep_locked(struct iw_qp *qp, const struct ibv_qp_attr *a, int mask)
 #undef X
     if (mask & IBV_QP_ACCESS_FLAGS)
         qp->access = a->qp_access_flags;
+    if (mask & IBV_QP_QKEY) /* who receives compares it, under rx.lock */
+        __atomic_store_n(&qp->attr.qkey, a->qkey, __ATOMIC_RELAXED);
     if (mask & IBV_QP_RNR_RETRY)
         qp->acks.retry_told = false;
     if (qp->was_linked && (mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic < qp->tx.ord.limit)
@@ -120,7 +122,7 @@ static void reset_locked(struct iw_qp *qp)
 /** Whether RESET has more to do than to forget what was set and posted. */
 static bool has_past(const struct iw_qp *qp)
 {
-    return qp->was_linked || qp->ib || qp->cm || qp->end.error;
+    return qp->was_linked || qp->ib || qp->cm || qp->datagrams || qp->end.error;
 }
 
 static void drain_locked(struct iw_qp *qp, bool notify, struct iw_wakes *w)
@@ -144,8 +146,8 @@ static int move_locked(struct iw_qp *qp, enum ibv_qp_state to, int mask, bool no
         else
             reset_locked(qp);
         return 0;
-    case IBV_QPS_RTS: /* only a connection leads here, or the number of a peer */
-        if (!qp->tx.linked && !qp->ib)
+    case IBV_QPS_RTS: /* only a connection leads here, or the number of a peer, but for UD */
+        if (!qp->tx.linked && !qp->ib && !qp->datagrams)
             return iw_refuse(MODIFY, NO_CONNECTION);
         iw_qp_set_state_locked(qp, to);
         return 0;
@@ -176,6 +178,8 @@ static bool is_roce(const struct iw_qp *qp)
 
 static enum iw_qp_rules rules_of(const struct iw_qp *qp)
 {
+    if (qp->datagrams)
+        return IW_QP_RULES_UD;
     return qp->uc ? IW_QP_RULES_UC : is_roce(qp) ? IW_QP_RULES_RC : IW_QP_RULES_CM;
 }
 

@@ -160,7 +160,7 @@ static int check_cap(const struct ibv_qp_cap *c)
 static int check(const struct iw_pd *pd, const struct ibv_qp_init_attr *a)
 {
     const struct ibv_context *ctx = pd->pub.context;
-    if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC)
+    if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
         return iw_refuse(CREATE, QP_TYPE, a->qp_type);
     int r = check_cap(&a->cap);
     if (r)
@@ -210,7 +210,8 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
-    q->state = qp->tx.state = iw_device(q->context->device)->roce ? IBV_QPS_RESET : IBV_QPS_INIT;
+    bool roce = iw_device(q->context->device)->roce;
+    q->state = qp->tx.state = roce || qp->datagrams ? IBV_QPS_RESET : IBV_QPS_INIT;
     q->qp_type = a->qp_type;
     qp->uc = a->qp_type == IBV_QPT_UC;
 }
@@ -244,8 +245,7 @@ static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
     lock_init_in(&qp->tx.lock, &tx_locks);
     pthread_mutex_init(&qp->pub.mutex, NULL);
     pthread_cond_init(&qp->pub.cond, NULL);
-    int r = iw_sq_init(&qp->tx.sq, cap->max_send_wr, cap->max_send_sge, cap->max_inline_data,
-                       a->sq_sig_all);
+    int r = iw_sq_init(&qp->tx.sq, cap, a->sq_sig_all, qp->datagrams);
     int rr = iw_rq_init(&qp->own_rq, cap->max_recv_wr, cap->max_recv_sge);
     return r ? r : rr;
 }
@@ -284,7 +284,8 @@ void iw_qp_fork(enum fork_step step)
     lock_class_fork(&rx_locks, step);
 }
 
-struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint32_t number)
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint32_t number,
+                           const struct iw_datagrams *datagrams)
 {
     int r = check(pd, attr);
     struct iw_qp *qp = r ? NULL : calloc(1, sizeof(*qp));
@@ -293,6 +294,7 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
         return NULL;
     }
     qp->cap = true_cap(attr);
+    qp->datagrams = datagrams;
     describe(qp, pd, attr);
     r = prepare(qp, attr);
     if (!r)
@@ -309,7 +311,8 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
     if (number) /* the program's own: as rdma-core shows it until it is moved or queried */
         qp->pub.state = IBV_QPS_RESET;
     bool roce = iw_device(qp->pub.context->device)->roce;
-    iw_stats_set(&qp->stats->sq.kind, (qp->uc ? STATS_UC : 0u) | (roce ? STATS_ROCE : 0u));
+    iw_stats_set(&qp->stats->sq.kind, (qp->uc ? STATS_UC : 0u) | (qp->datagrams ? STATS_UD : 0u) |
+                                          (roce ? STATS_ROCE : 0u));
     iw_stats_set(&qp->stats->sq.size, qp->cap.max_send_wr);
     iw_stats_set(&qp->stats->rq.size, qp->cap.max_recv_wr);
     if (!attr->srq)
@@ -330,7 +333,7 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_deferred_wait(&qp->tx.deferred);
     iw_late_fini(qp);
     iw_rx_fini(qp);
-    if (qp->ib)
+    if (qp->ib || qp->datagrams)
         iw_qp_purge(qp);
     iw_mw_leave(&qp->accessor);
     atomic_fetch_sub(&iw_pd(qp->pub.pd)->users, 1);

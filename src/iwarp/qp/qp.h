@@ -11,7 +11,8 @@
  * what the log says of them, rx_queue.c receive queues, link.c attach, close and detach of the
  * stream, rings.c its way into rings, overrun.c the end of a CQ, pacing.c when what was posted goes
  * out, tx_quantum.c how much of it at a stretch, tx_cork.c what waits for more, tx_taken.c what has
- * gone before what came, ack.c and rnr.c the manners of one by number.
+ * gone before what came, ack.c and rnr.c the manners of one by number, route.h where
+ * datagrams go, which are ud/'s.
  *
  * Locks: rx.lock before tx.lock, then that of the receive queue, then those of CQs; the order of
  * all that there are is in common/lock_rank.h. A function that takes a part of a QP, struct
@@ -48,6 +49,7 @@
 #include "mem/region.h"
 #include "observe/stats.h"
 #include "qp/ack.h"
+#include "qp/route.h"
 #include "qp/tx_taken.h"
 
 #include <infiniband/verbs.h>
@@ -155,6 +157,9 @@ struct iw_sqe {
             uint64_t remote_addr;
             uint64_t compare_add, swap;
         };
+        struct {
+            uint32_t remote_qpn, remote_qkey; /* of a datagram */
+        };
         struct iw_bind bind; /* of a window */
     };
     uint64_t len;        /* payload bytes */
@@ -182,7 +187,8 @@ struct iw_sq {
     struct iw_slots *slots; /* places of work requests that are completed and not polled */
     struct iw_sqe *ring;
     struct ibv_sge *sge;
-    uint8_t *inline_data; /* max_inline for each entry; pages are touched when used */
+    uint8_t *inline_data;    /* max_inline for each entry; pages are touched when used */
+    struct iw_route *routes; /* one for each entry, of UD; else NULL */
     bool sig_all;
 };
 
@@ -358,6 +364,16 @@ struct iw_qp_hints {
 };
 struct iw_qp_owner;
 
+/** What is in place of a stream for a QP of type UD. */
+struct iw_datagrams {
+    /** Transmission, as iw_qp_transmit_locked(): a work request that is with the kernel, or lost,
+     * is behind sq.cut. tx.lock */
+    void (*transmit)(struct iw_qp *qp, struct iw_wakes *w);
+    /** A receive was posted while rx.starved was set. rx.lock */
+    void (*resume)(struct iw_qp *qp);
+    uint32_t max; /* payload bytes of one */
+};
+
 struct iw_qp {
     union {
         struct ibv_qp pub;
@@ -391,6 +407,8 @@ struct iw_qp {
     struct iw_cm *cm;                        /* gets the news; its reference is the CM's business */
     const struct iw_qp_owner *_Atomic owner; /* tells it; kept when cm is gone; NULL: none yet */
 
+    const struct iw_datagrams *datagrams; /* of type UD; else NULL. Constant; see ud/ud.h */
+
     /* of a QP that is not rdma_create_qp()'s; constant; see qpn/dial.h */
     struct iw_dial *dial;
     void (*dial_news)(struct iw_qp *qp, unsigned news);
@@ -423,10 +441,12 @@ static inline struct iw_qp *iw_qp(struct ibv_qp *q)
  * Creates a QP in state RESET, on an iWARP device in INIT, as others of node type RNIC do, and
  * writes the true caps back to @p attr.
  * @param number  that nobody else has; 0: one that no port goes with
- * @return NULL and errno: EOPNOTSUPP (neither RC nor UC), EINVAL (caps over the limits, missing
+ * @param datagrams  what sends, of type UD; else NULL
+ * @return NULL and errno: EOPNOTSUPP (neither RC, UC nor UD), EINVAL (caps over the limits, missing
  * CQ), ENOMEM, EIO
  */
-struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint32_t number);
+struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint32_t number,
+                           const struct iw_datagrams *datagrams);
 /** Closes the stream; what was posted goes out first, at most 1 s. Nothing uses the QP afterwards.
  */
 void iw_qp_stop(struct iw_qp *qp);

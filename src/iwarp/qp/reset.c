@@ -142,7 +142,7 @@ void iw_qp_reset_end(struct iw_qp *qp)
     iw_mw_leave(&qp->accessor);
     lock_get(&qp->rx.lock);
     lock_get(&qp->tx.lock);
-    bool purges = qp->ib;
+    bool purges = qp->ib || qp->datagrams;
     if (qp->end.forgets) { /* else another thread has done it all */
         renew_sending_locked(&qp->tx);
         qp->tx.sq.drain = 0;

@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, struct iw_wakes *w)
+void iw_recv_complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited, struct iw_wakes *w)
 {
     struct iw_cqe cqe = {.wc = *wc, .solicited = solicited};
     cqe.wc.wr_id = qp->rx.recv.wr_id;
@@ -40,7 +40,7 @@ static void complete_send(struct iw_qp *qp, const struct ddp_seg *seg, uint64_t 
         solicited = qp->rx.recv.solicited;
     }
     iw_sent_before(&qp->sent);
-    complete(qp, &wc, solicited, &qp->rx.wakes);
+    iw_recv_complete(qp, &wc, solicited, &qp->rx.wakes);
 }
 
 /** The data of a segment: a Send with immediate begins with a header of its own. */
@@ -138,14 +138,17 @@ int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)
         return qp->rx.loss.always ? IW_OK : IWC_HOLD;
     qp->rx.loss.always = false;
     iw_sent_before(&qp->sent);
-    complete(qp, &wc, imm->solicited, &qp->rx.wakes);
+    iw_recv_complete(qp, &wc, imm->solicited, &qp->rx.wakes);
     return IW_OK;
 }
 
 void iw_recv_resume(struct iw_qp *qp)
 {
     lock_get(&qp->rx.lock);
-    iw_rx_resume(qp);
+    if (qp->datagrams)
+        qp->datagrams->resume(qp);
+    else
+        iw_rx_resume(qp);
     iw_rx_leave(qp);
 }
 
@@ -160,7 +163,7 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
         struct ibv_wc own = wc;
         if (qp->rx.recv_status)
             own.status = qp->rx.recv_status;
-        complete(qp, &own, false, w);
+        iw_recv_complete(qp, &own, false, w);
     }
     if (qp->rq->srq) {
         w->qp = qp;
@@ -171,7 +174,7 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
     qp->rq->flushing = true;
     lock_put(&qp->rq->lock);
     while (iw_rq_pop(qp, w))
-        complete(qp, &wc, false, w);
+        iw_recv_complete(qp, &wc, false, w);
 }
 
 static void flush_late(struct iw_qp *qp)

@@ -21,6 +21,10 @@ struct iw_immediate {
 /** Completes a receive with an Immediate; nothing is placed. @return IW_OK or IWC_HOLD */
 int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm);
 
+/** Completes the receive in progress as @p wc says, which gets its wr_id and the QP's number. */
+void iw_recv_complete(struct iw_qp *qp, const struct ibv_wc *wc, bool solicited,
+                      struct iw_wakes *w);
+
 /** Completes the receive in progress, and a QP's own posted ones, for a QP that failed. */
 void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w);
 

@@ -30,11 +30,13 @@ static const struct verb {
     bool extension; /* only to an anywarp peer */
     bool local;     /* no data, nothing on the wire */
     bool uc;        /* UC has it */
+    bool ud;        /* UD has it */
     enum ibv_wc_opcode wc;
 } verbs[] = {
-    [IBV_WR_SEND] = {.inline_ok = true, .uc = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND] = {.inline_ok = true, .uc = true, .ud = true, .wc = IBV_WC_SEND},
     [IBV_WR_SEND_WITH_INV] = {.inline_ok = true, .wc = IBV_WC_SEND},
-    [IBV_WR_SEND_WITH_IMM] = {.inline_ok = true, .uc = true, .extension = true, .wc = IBV_WC_SEND},
+    [IBV_WR_SEND_WITH_IMM] =
+        {.inline_ok = true, .uc = true, .ud = true, .extension = true, .wc = IBV_WC_SEND},
     [IBV_WR_RDMA_WRITE] = {.inline_ok = true, .uc = true, .wc = IBV_WC_RDMA_WRITE},
     [IBV_WR_RDMA_WRITE_WITH_IMM] = {.inline_ok = true, .uc = true, .wc = IBV_WC_RDMA_WRITE},
     [IBV_WR_RDMA_READ] = {.wc = IBV_WC_RDMA_READ},
@@ -46,24 +48,25 @@ static const struct verb {
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
-               bool sig_all)
+int iw_sq_init(struct iw_sq *sq, const struct ibv_qp_cap *cap, bool sig_all, bool datagrams)
 {
-    uint32_t size = iw_ring_places(max_wr);
-    *sq = (struct iw_sq){.max_wr = max_wr,
-                         .max_sge = max_sge,
+    uint32_t size = iw_ring_places(cap->max_send_wr), max_inline = cap->max_inline_data;
+    *sq = (struct iw_sq){.max_wr = cap->max_send_wr,
+                         .max_sge = cap->max_send_sge,
                          .max_inline = max_inline,
                          .mask = size - 1,
                          .sig_all = sig_all};
     sq->slots = iw_slots_create();
     if (!sq->slots)
         return ENOMEM;
-    if (max_wr == 0)
+    if (sq->max_wr == 0)
         return 0;
     sq->ring = calloc(size, sizeof(*sq->ring));
-    sq->sge = calloc((size_t)size * (max_sge ? max_sge : 1), sizeof(*sq->sge));
+    sq->sge = calloc((size_t)size * (sq->max_sge ? sq->max_sge : 1), sizeof(*sq->sge));
     sq->inline_data = calloc(size, max_inline ? max_inline : 1);
-    return sq->ring && sq->sge && sq->inline_data ? 0 : ENOMEM;
+    if (datagrams)
+        sq->routes = calloc(size, sizeof(*sq->routes));
+    return sq->ring && sq->sge && sq->inline_data && (sq->routes || !datagrams) ? 0 : ENOMEM;
 }
 
 void iw_sq_fini(struct iw_sq *sq)
@@ -72,6 +75,7 @@ void iw_sq_fini(struct iw_sq *sq)
     free(sq->ring);
     free(sq->sge);
     free(sq->inline_data);
+    free(sq->routes);
 }
 
 enum ibv_wc_opcode iw_sq_wc_opcode(const struct iw_sqe *e)
@@ -103,14 +107,31 @@ static int check_local(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_p
     return wr->opcode == IBV_WR_BIND_MW ? iw_mw_check_wr(qp->pd, wr, type, calls[how]) : 0;
 }
 
+static int check_datagram(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_post how,
+                          uint64_t len)
+{
+    const struct ibv_ah *ah = wr->wr.ud.ah;
+    if (!ah || iw_pd(ah->pd)->root != qp->pd)
+        return refuse(qp, how, NO_HANDLE);
+    if (len > qp->datagrams->max)
+        return refuse(qp, how, DATAGRAM_LENGTH, (unsigned long long)len, qp->datagrams->max);
+    return 0;
+}
+
+/** Whether a QP of this type has the opcode at all. */
+static inline bool is_offered(const struct iw_qp *qp, unsigned opcode)
+{
+    return opcode < VERBS && (!qp->uc || verbs[opcode].uc) && (!qp->datagrams || verbs[opcode].ud);
+}
+
 static inline int check(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_post how,
                         uint64_t *len)
 {
     const struct iw_sq *sq = &qp->tx.sq;
     *len = 0;
-    if ((unsigned)wr->opcode >= VERBS || (qp->uc && !verbs[wr->opcode].uc))
+    if (!is_offered(qp, wr->opcode))
         return refuse(qp, how, OPCODE, wr->opcode);
-    if (verbs[wr->opcode].extension && !qp->ext)
+    if (verbs[wr->opcode].extension && !qp->ext && !qp->datagrams)
         return refuse(qp, how, EXTENSION);
     if (wr->send_flags & ~(unsigned)SEND_FLAGS)
         return refuse(qp, how, FLAGS, wr->send_flags);
@@ -130,7 +151,7 @@ static inline int check(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_
         return refuse(qp, how, INLINE_READ, wr->opcode);
     if (is_inline && *len > sq->max_inline)
         return refuse(qp, how, INLINE_LENGTH, (unsigned long long)*len, sq->max_inline);
-    return 0;
+    return qp->datagrams ? check_datagram(qp, wr, how, *len) : 0;
 }
 
 static void copy_inline(struct iw_sq *sq, uint32_t i, const struct ibv_send_wr *wr)
@@ -164,6 +185,15 @@ static void copy_operands(struct iw_sqe *e, const struct ibv_send_wr *wr)
         e->remote_addr = wr->wr.rdma.remote_addr;
         e->imm_or_inv = wr->invalidate_rkey;
     }
+}
+
+/** The program may destroy the address handle as soon as the work request is posted. */
+static void copy_address(struct iw_sq *sq, uint32_t i, const struct ibv_send_wr *wr)
+{
+    sq->ring[i].remote_qpn = wr->wr.ud.remote_qpn;
+    sq->ring[i].remote_qkey = wr->wr.ud.remote_qkey;
+    sq->ring[i].imm_or_inv = wr->imm_data;
+    sq->routes[i] = iw_ah(wr->wr.ud.ah)->route;
 }
 
 /** What "anywarp stat" shows of the queue. */
@@ -205,7 +235,10 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_p
         .flags = wr->send_flags | (sq->sig_all ? IBV_SEND_SIGNALED : 0),
         .nsge = (uint8_t)nsge,
     };
-    copy_operands(&sq->ring[i], wr);
+    if (sq->routes)
+        copy_address(sq, i, wr);
+    else
+        copy_operands(&sq->ring[i], wr);
     if (is_inline)
         copy_inline(sq, i, wr);
     for (int k = 0; k < nsge; k++)

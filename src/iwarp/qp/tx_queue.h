@@ -6,8 +6,7 @@
 #include "qp/qp.h"
 
 /** @return 0 or ENOMEM; iw_sq_fini() is due after both */
-int iw_sq_init(struct iw_sq *sq, uint32_t max_wr, uint32_t max_sge, uint32_t max_inline,
-               bool sig_all);
+int iw_sq_init(struct iw_sq *sq, const struct ibv_qp_cap *cap, bool sig_all, bool datagrams);
 void iw_sq_fini(struct iw_sq *sq);
 
 /** The completion opcode of a work request. */

@@ -162,6 +162,10 @@ void iw_qp_transmit_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct iw_qp_tx *tx = &qp->tx;
     assert_held(&tx->lock);
+    if (qp->datagrams) {
+        qp->datagrams->transmit(qp, w);
+        return;
+    }
     if (!tx->linked || tx->hold)
         return;
     uint64_t before = tx->half.sent_pos;

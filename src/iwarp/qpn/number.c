@@ -6,6 +6,7 @@
 #include "common/sys.h"
 #include "env/conf.h"
 #include "env/fd.h"
+#include "env/random.h"
 #include "qpn/dial.h"
 #include "qpn/visitor.h"
 
@@ -29,8 +30,11 @@ struct iw_number_port {
     struct iw_dial *slot[SLOTS];
 };
 
+#define TRIES 64 /* ports that TCP gives, and UDP has not */
+
 static struct lock lock = LOCK(LOCK_DIALS);
 static struct list ports = {&ports, &ports};
+static struct list alone = {&alone, &alone}; /* those that one QP has to itself */
 
 static uint16_t port_of(struct iw_cm *listener)
 {
@@ -76,42 +80,75 @@ static int claim(struct iw_number_port *p, uint16_t port)
     return r;
 }
 
-static int claim_and_bind(struct iw_number_port *p, uint16_t port)
+/** A socket for datagrams on the same port, for both versions of IP. */
+static int bind_datagrams(uint16_t port, int *out)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
+    const int no = 0;
+    long fd = sys_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = fd;
+    if (fd >= 0) {
+        sys_setsockopt((int)fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+        r = sys_bind((int)fd, (struct sockaddr *)&six, sizeof(six));
+    }
+    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL) {
+        if (fd >= 0)
+            sys_close((int)fd);
+        r = fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0)
+            r = sys_bind((int)fd, (struct sockaddr *)&four, sizeof(four));
+    }
+    if (r < 0 && fd >= 0)
+        sys_close((int)fd);
+    if (r >= 0)
+        *out = iw_fd_high((int)fd);
+    return r < 0 ? (int)r : 0;
+}
+
+static int claim_and_bind(struct iw_number_port *p, uint16_t port, int *datagrams)
 {
     int r = port ? claim(p, port) : 0;
     if (r)
         return r;
-    r = bind_to(p->listener, port);
-    if (r)
+    r = iw_cm_create(&p->listener, iw_visitor_asked, p);
+    if (r) {
         unclaim(p);
+        return r;
+    }
+    r = bind_to(p->listener, port);
+    if (!r && datagrams)
+        r = bind_datagrams(port_of(p->listener), datagrams);
+    if (r) {
+        iw_cm_destroy(p->listener);
+        unclaim(p);
+    }
     return r;
 }
 
 /** A port that is free, of those that may be taken; the kernel knows which may where nobody says.
  */
-static int bind_any(struct iw_number_port *p)
+static int bind_any(struct iw_number_port *p, int *datagrams)
 {
     const struct iw_conf *conf = iw_conf();
     int r = -EADDRINUSE;
-    for (uint32_t port = conf->port_low; port <= conf->port_high && r == -EADDRINUSE; port++)
-        r = claim_and_bind(p, (uint16_t)port);
+    for (unsigned i = 0; !conf->port_high && i < TRIES && r == -EADDRINUSE; i++)
+        r = claim_and_bind(p, 0, datagrams);
+    for (uint32_t port = conf->port_low; port && port <= conf->port_high && r == -EADDRINUSE;
+         port++)
+        r = claim_and_bind(p, (uint16_t)port, datagrams);
     return r;
 }
 
-static int open_port(struct iw_number_port **out)
+/** @param datagrams  [out] a socket of UDP on the same port; NULL: none */
+static int open_port(struct iw_number_port **out, int *datagrams)
 {
     struct iw_number_port *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
     p->claim = -1;
-    int r = iw_cm_create(&p->listener, iw_visitor_asked, p);
+    list_init(&p->link);
+    int r = bind_any(p, datagrams);
     if (r) {
-        free(p);
-        return r;
-    }
-    r = bind_any(p);
-    if (r) {
-        iw_cm_destroy(p->listener);
         free(p);
         return r;
     }
@@ -156,7 +193,7 @@ int iw_number_take(struct iw_number *n, struct iw_dial *d)
     struct iw_number_port *p = with_room_locked();
     if (!p) {
         lock_put(&lock);
-        int r = open_port(&fresh);
+        int r = open_port(&fresh, NULL);
         if (r)
             return r;
         lock_get(&lock);
@@ -164,6 +201,23 @@ int iw_number_take(struct iw_number *n, struct iw_dial *d)
         list_add_tail(&ports, &p->link);
     }
     enter_locked(p, n, d);
+    lock_put(&lock);
+    return 0;
+}
+
+int iw_number_take_alone(struct iw_number *n, int *datagrams)
+{
+    struct iw_number_port *p;
+    uint32_t slot;
+    if (iw_random32(&slot))
+        return -EIO;
+    int r = open_port(&p, datagrams);
+    if (r)
+        return r;
+    p->next = (uint8_t)slot;
+    lock_get(&lock);
+    list_add_tail(&alone, &p->link);
+    enter_locked(p, n, NULL);
     lock_put(&lock);
     return 0;
 }
@@ -213,9 +267,17 @@ struct iw_dial *iw_number_find(struct iw_number_port *port, uint32_t qpn)
     return d;
 }
 
+static void forget(struct list *parents)
+{
+    for (struct list *it; (it = list_pop(parents));)
+        unclaim(container_of(it, struct iw_number_port, link));
+}
+
 void iw_number_fork(enum fork_step step)
 {
     lock_fork(&lock, step);
-    for (struct list *it; step == FORK_CHILD && (it = list_pop(&ports));)
-        unclaim(container_of(it, struct iw_number_port, link));
+    if (step != FORK_CHILD)
+        return;
+    forget(&ports);
+    forget(&alone);
 }

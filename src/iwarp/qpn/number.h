@@ -25,6 +25,12 @@ static inline uint16_t iw_number_tcp_port(uint32_t qpn)
 
 /** Takes a number for @p d. @return 0 or a negative errno of the port's socket */
 int iw_number_take(struct iw_number *n, struct iw_dial *d);
+/**
+ * Takes one whose port no other QP has, for QPs of datagrams: nobody is found by it.
+ * @param datagrams  [out] a socket of UDP on the port, of both versions of IP where there are both
+ * @return as iw_number_take()
+ */
+int iw_number_take_alone(struct iw_number *n, int *datagrams);
 /** Gives it back: nobody finds @p d by it any more. */
 void iw_number_give(struct iw_number *n);
 /** From now on the port listens. @return 0 or a negative errno */

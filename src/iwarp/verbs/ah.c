@@ -1,47 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Address handles and multicast: for datagrams only, which iWARP does not have. What an address
- * handle would have to be can be told all the same.
- */
+/* Address handles, and the groups that QPs of datagrams join. */
+#include "ud/ah.h"
+
 #include "device/context.h"
 #include "mem/pd.h"
-#include "qpn/address.h"
+#include "ud/access.h"
+#include "ud/group.h"
+#include "ud/header.h"
 #include "verbs/export.h"
 
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CREATE "ibv_create_ah"
-
-/** Whether the device could send there. @return 0 or a positive errno */
-static int check(const struct iw_device *dev, const struct ibv_ah_attr *attr)
-{
-    struct iw_path path;
-    if (!dev->roce)
-        return iw_refuse(CREATE, OFFERED);
-    if (attr->port_num != 1)
-        return iw_refuse(CREATE, VALUE, ONE_PORT);
-    if (!attr->is_global)
-        return iw_refuse(CREATE, NO_GID);
-    int r = iw_path_find(dev, attr, &path);
-    if (r == EINVAL)
-        return iw_refuse(CREATE, GID_INDEX, attr->grh.sgid_index);
-    return r ? iw_refuse(CREATE, GID_KIND) : 0;
-}
-
 VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
+    struct iw_route route;
     if (!pd || !attr)
-        return null_errno(iw_refuse(CREATE, ARGUMENT));
-    int r = check(iw_device(pd->context->device), attr);
-    struct ibv_ah *ah = r ? NULL : calloc(1, sizeof(*ah));
+        return null_errno(iw_refuse(__func__, ARGUMENT));
+    int r = iw_ud_route(iw_device(pd->context->device), attr, &route, __func__);
+    struct iw_ah *ah = r ? NULL : calloc(1, sizeof(*ah));
     if (!ah)
         return null_errno(r ? r : ENOMEM);
-    ah->context = pd->context;
-    ah->pd = pd;
+    ah->pub.context = pd->context;
+    ah->pub.pd = pd;
+    ah->route = route;
     atomic_fetch_add(&iw_pd(pd)->users, 1);
-    return ah;
+    return &ah->pub;
+}
+
+/** @return the index of the first GID that is an IPv4 address, or is none, as @p like, or -1 */
+static int find_kind(struct ibv_context *context, const struct in6_addr *like)
+{
+    const struct iw_device *dev = iw_device(context->device);
+    struct ibv_gid_entry e;
+    for (unsigned i = 0; i <= UINT8_MAX && iw_device_gid(dev, 1, i, &e) == 0; i++)
+        if (e.gid_type == IBV_GID_TYPE_ROCE_V2 &&
+            !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)e.gid.raw) ==
+                !IN6_IS_ADDR_V4MAPPED(like))
+            return (int)i;
+    return -1;
 }
 
 /** @return the index of @p gid in the table of port 1, or -1 */
@@ -55,6 +53,36 @@ static int find_gid(struct ibv_context *context, const union ibv_gid *gid)
     return -1;
 }
 
+/** What the header in front of a datagram says of its way, the other way round. */
+static struct ibv_global_route way_back(const struct ibv_grh *grh, uint8_t sgid_index)
+{
+    struct in6_addr from, to;
+    uint32_t word = be32toh(grh->version_tclass_flow);
+    bool ipv6 = !iw_ud_grh_is_ipv4((const uint8_t *)grh);
+    const uint8_t *ipv4 = (const uint8_t *)grh + IW_UD_IPV4_AT;
+    struct ibv_global_route way = {
+        .flow_label = ipv6 ? word & 0xfffff : 0,
+        .sgid_index = sgid_index,
+        .hop_limit = ipv6 ? grh->hop_limit : ipv4[8],
+        .traffic_class = ipv6 ? (uint8_t)(word >> 20) : ipv4[1],
+    };
+    iw_ud_grh_addresses((const uint8_t *)grh, &from, &to);
+    memcpy(&way.dgid, &from, sizeof(way.dgid));
+    return way;
+}
+
+/** @return the index of the GID that it came to, or, of a group, of one of the sender's kind; or -1
+ */
+static int find_own_gid(struct ibv_context *context, const struct ibv_grh *grh)
+{
+    struct in6_addr from, to;
+    union ibv_gid gid;
+    iw_ud_grh_addresses((const uint8_t *)grh, &from, &to);
+    memcpy(&gid, &to, sizeof(gid));
+    int i = find_gid(context, &gid);
+    return i < 0 && iw_ud_group_address(&gid, &to) ? find_kind(context, &from) : i;
+}
+
 /** The way back to whom the completion is from: where it came to is where the answer leaves. */
 VERBS_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
                                      struct ibv_wc *wc, struct ibv_grh *grh,
@@ -63,7 +91,7 @@ VERBS_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_n
     if (!context || port_num != 1 || !wc || !ah_attr)
         return minus_errno(iw_refuse(__func__, VALUE, "no context, wc or ah_attr, or " ONE_PORT));
     bool global = wc->wc_flags & IBV_WC_GRH;
-    int sgid_index = !global ? 0 : grh ? find_gid(context, &grh->dgid) : -1;
+    int sgid_index = !global ? 0 : grh ? find_own_gid(context, grh) : -1;
     if (sgid_index < 0)
         return minus_errno(iw_refuse(__func__, VALUE, "a GID that is none of the device's"));
     *ah_attr = (struct ibv_ah_attr){
@@ -73,16 +101,8 @@ VERBS_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_n
         .is_global = global,
         .port_num = port_num,
     };
-    if (global) {
-        uint32_t word = be32toh(grh->version_tclass_flow);
-        ah_attr->grh = (struct ibv_global_route){
-            .dgid = grh->sgid,
-            .flow_label = word & 0xfffff,
-            .sgid_index = (uint8_t)sgid_index,
-            .hop_limit = grh->hop_limit,
-            .traffic_class = (uint8_t)(word >> 20),
-        };
-    }
+    if (global)
+        ah_attr->grh = way_back(grh, (uint8_t)sgid_index);
     return 0;
 }
 
@@ -102,18 +122,29 @@ VERBS_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
     if (!ah)
         return iw_refuse(__func__, ARGUMENT);
     atomic_fetch_sub(&iw_pd(ah->pd)->users, 1);
-    free(ah);
+    free(container_of(ah, struct iw_ah, pub));
     return 0;
 }
 
 VERBS_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    (void)qp, (void)gid, (void)lid;
-    return iw_refuse(__func__, OFFERED);
+    struct in6_addr ip;
+    (void)lid;
+    if (!qp || !gid)
+        return iw_refuse(__func__, ARGUMENT);
+    if (!iw_qp(qp)->datagrams || !iw_ud_group_address(gid, &ip))
+        return iw_refuse(__func__, GROUP);
+    if (!iw_ud_access_to(__func__, &ip, false))
+        return EACCES;
+    return iw_ud_join(iw_ud(iw_qp(qp)), gid);
 }
 
 VERBS_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    (void)qp, (void)gid, (void)lid;
-    return iw_refuse(__func__, OFFERED);
+    (void)lid;
+    if (!qp || !gid)
+        return iw_refuse(__func__, ARGUMENT);
+    if (!iw_qp(qp)->datagrams || iw_ud_leave(iw_ud(iw_qp(qp)), gid))
+        return iw_refuse(__func__, NO_GROUP);
+    return 0;
 }

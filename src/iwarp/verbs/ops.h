@@ -36,7 +36,8 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 int op_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
 /* qp.c */
-/** @param dial  how it is reached by number, which is its own from then on; NULL: not at all */
+/** @param dial  how it is reached by number, which is its own from then on; NULL: not at all, or it
+ * is of type UD */
 struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial);
 
 /* qp_ex.c */

@@ -7,9 +7,36 @@
 #include "faults/plight.h"
 #include "qp/rx_late.h"
 #include "qpn/dial.h"
+#include "ud/ud.h"
 #include "verbs/export.h"
 #include "verbs/late_recv.h"
 #include "verbs/ops.h"
+
+static struct iw_qp *create_connected(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+                                      struct iw_dial *dial)
+{
+    struct iw_qp *qp = iw_qp_create(iw_pd(pd), attr, dial ? iw_dial_number(dial) : 0, NULL);
+    if (qp && dial)
+        iw_dial_attach(dial, qp);
+    return qp;
+}
+
+static struct iw_qp *create_ud(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct ibv_port_attr port;
+    iw_device_query_port(iw_device(pd->context->device), 1, &port);
+    struct iw_ud *ud = iw_ud_new(128u << port.active_mtu);
+    if (!ud)
+        return NULL;
+    struct iw_qp *qp = iw_qp_create(iw_pd(pd), attr, ud->number.qpn, &ud->datagrams);
+    if (!qp) {
+        int error = errno;
+        iw_ud_free(ud);
+        return null_errno(error);
+    }
+    iw_ud_attach(ud, qp);
+    return qp;
+}
 
 struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial)
 {
@@ -18,11 +45,10 @@ struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struc
         return null_errno(r);
     if (iw_chaos(IW_FAULT_CREATE_QP, NULL))
         return null_errno(ENOMEM);
-    struct iw_qp *qp = iw_qp_create(iw_pd(pd), attr, dial ? iw_dial_number(dial) : 0);
+    struct iw_qp *qp =
+        attr->qp_type == IBV_QPT_UD ? create_ud(pd, attr) : create_connected(pd, attr, dial);
     if (!qp)
         return NULL;
-    if (dial)
-        iw_dial_attach(dial, qp);
     if (iw_chaos_on())
         iw_late_init(qp);
     iw_plight_born(&qp->pub, "qp");
@@ -33,6 +59,8 @@ VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_
 {
     if (!pd || !init_attr)
         return null_errno(iw_refuse("ibv_create_qp", ARGUMENT));
+    if (init_attr->qp_type == IBV_QPT_UD)
+        return create_qp(pd, init_attr, NULL);
     struct iw_dial *dial = iw_dial_new(true);
     if (!dial)
         return null_errno(ENOMEM);
@@ -56,6 +84,8 @@ VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
     if (reset)
         iw_dial_stop(dial);
     r = iw_qp_modify(iw_qp(qp), attr, attr_mask);
+    if (!r && iw_qp(qp)->datagrams)
+        return iw_ud_moved(iw_ud(iw_qp(qp)));
     if (reset)
         iw_dial_renew(dial);
     else if (!r)
@@ -81,9 +111,11 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
     if (!qp)
         return iw_refuse("ibv_destroy_qp", ARGUMENT);
     struct iw_dial *dial = iw_qp(qp)->dial;
+    struct iw_ud *ud = iw_qp(qp)->datagrams ? iw_ud(iw_qp(qp)) : NULL;
     if (iw_chaos_on())
         late_recv_forget(qp);
     iw_dial_stop(dial);
+    iw_ud_stop(ud);
     iw_qp_stop(iw_qp(qp));
     iw_dial_free(dial);
     /* Also those that the close itself raised. */
@@ -94,6 +126,7 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
                                              .mutex = &qp->mutex,
                                              .cond = &qp->cond});
     iw_qp_free(iw_qp(qp));
+    iw_ud_free(ud);
     return 0;
 }
 

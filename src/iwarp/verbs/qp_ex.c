@@ -9,6 +9,7 @@
 #include "faults/like.h"
 #include "qp/qp.h"
 #include "qpn/dial.h"
+#include "ud/ud.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -203,12 +204,6 @@ static void wr_send_tso(struct ibv_qp_ex *q, void *hdr, uint16_t hdr_sz, uint16_
     remember(q, REFUSE(q, OFFERED));
 }
 
-static void wr_set_ud_addr(struct ibv_qp_ex *q, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
-{
-    (void)ah, (void)qpn, (void)qkey;
-    remember(q, REFUSE(q, OFFERED));
-}
-
 static void wr_set_xrc_srqn(struct ibv_qp_ex *q, uint32_t srqn)
 {
     (void)srqn;
@@ -231,6 +226,20 @@ static struct ibv_send_wr *latest(struct ibv_qp_ex *q)
     if (b->count == 0)
         remember(q, REFUSE(q, NO_WORK));
     return b->error ? NULL : &b->wr[b->count - 1];
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *q, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+    if (!iw_qp_of(q)->datagrams) {
+        remember(q, REFUSE(q, OFFERED));
+        return;
+    }
+    struct ibv_send_wr *wr = latest(q);
+    if (!wr)
+        return;
+    wr->wr.ud.ah = ah;
+    wr->wr.ud.remote_qpn = qpn;
+    wr->wr.ud.remote_qkey = qkey;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *q, size_t n, const struct ibv_sge *list)
@@ -335,14 +344,23 @@ static struct iw_builder *builder_create(const struct ibv_qp_cap *cap, uint64_t 
     (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |        \
      IBV_QP_EX_WITH_SEND_WITH_IMM)
 
+#define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+
+/** What a QP of this type has. */
+static uint64_t ops_of(enum ibv_qp_type type)
+{
+    return type == IBV_QPT_UC ? UC_OPS : type == IBV_QPT_UD ? UD_OPS : SEND_OPS;
+}
+
 /** Whether what the mask announces beside PD is nothing that a QP here has not. */
 static bool is_offered(const struct ibv_qp_init_attr_ex *a)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                            IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    const uint64_t ops = a->qp_type == IBV_QPT_UC ? UC_OPS : SEND_OPS;
+    const uint64_t ops = ops_of(a->qp_type);
+    const uint32_t flags = a->qp_type == IBV_QPT_UD ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
     return !(a->comp_mask & ~known) &&
-           !((a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && a->create_flags) &&
+           !((a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && (a->create_flags & ~flags)) &&
            !((a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && a->max_tso_header) &&
            !((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && (a->send_ops_flags & ~ops));
 }
@@ -382,6 +400,8 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
     if (!qp)
         return NULL;
     iw_qp(qp)->builder = builder;
+    if (iw_qp(qp)->datagrams && (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
+        iw_ud(iw_qp(qp))->block_self = attr->create_flags;
     if (extended)
         fill(&iw_qp(qp)->pub_ex);
     attr->cap = plain.cap;
@@ -391,6 +411,8 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 static struct ibv_qp *create_dialling(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                                       bool numbered)
 {
+    if (attr->qp_type == IBV_QPT_UD)
+        return create(context, attr, NULL);
     struct iw_dial *dial = iw_dial_new(numbered);
     if (!dial)
         return null_errno(ENOMEM);
@@ -407,6 +429,8 @@ struct ibv_qp *op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 
 struct ibv_qp *iw_cm_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
+    if (attr->qp_type == IBV_QPT_UD)
+        return create(context, attr, NULL);
     if (attr->qp_type != IBV_QPT_RC)
         return null_errno(iw_refuse("rdma_create_qp", QP_TYPE, attr->qp_type));
     if (iw_device(context->device)->roce)

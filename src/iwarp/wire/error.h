@@ -94,7 +94,8 @@ enum term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_MPA = 2 };
     X(READ_GONE, 0, 1, 0x01, REM_ACCESS_ERR, QP_ACCESS_ERR,                                        \
       "read or atomic on registered memory that was unmapped or protected")                        \
     X(LOCAL_GONE, 0, 0, 0x00, LOC_PROT_ERR, QP_ACCESS_ERR,                                         \
-      "scatter/gather entry in registered memory that was unmapped or protected")
+      "scatter/gather entry in registered memory that was unmapped or protected")                  \
+    X(DATAGRAM_LENGTH, 0, 0, 0x00, LOC_LEN_ERR, NONE, "datagram longer than its receive buffer")
 
 enum iw_err {
     IW_OK = 0,

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ud/receive.h"
+
+#include "common/sys.h"
+#include "cq/visibility.h"
+#include "env/pool.h"
+#include "qp/end.h"
+#include "qp/explain.h"
+#include "qp/rx_place.h"
+#include "qp/rx_scatter.h"
+#include "qp/section.h"
+#include "ud/access.h"
+#include "ud/header.h"
+
+#include <sched.h>
+#include <string.h>
+
+#define BURST   32   /* datagrams of one system call */
+#define PAYLOAD 4096 /* the largest MTU */
+#define REST_MS 100  /* without a receive */
+#define BYTES   (IW_UD_HEADER + IW_UD_GRH + PAYLOAD)
+#define CONTROL (CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo)))
+
+struct burst {
+    struct mmsghdr msg[BURST];
+    struct iovec iov[BURST];
+    struct sockaddr_in6 from[BURST];
+    _Alignas(struct cmsghdr) uint8_t control[BURST][CONTROL];
+    uint8_t bytes[BURST][BYTES];
+};
+_Static_assert(sizeof(struct burst) <= IW_STAGING_BYTES, "a burst fits into a staging buffer");
+
+/** A datagram that came in, as far as it is looked at. */
+struct arrival {
+    struct iw_ud_header h;
+    uint8_t grh[IW_UD_GRH];
+    const uint8_t *payload;
+    size_t len;
+};
+
+/* ---- what it is ---- */
+
+static void map(struct in6_addr *out, const void *ipv4)
+{
+    *out = (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    memcpy(out->s6_addr + 12, ipv4, 4);
+}
+
+static void sender_of(const struct sockaddr_in6 *name, struct in6_addr *from, uint16_t *port)
+{
+    *port = ntohs(name->sin6_port); /* at the same place in both families */
+    if (name->sin6_family == AF_INET6)
+        *from = name->sin6_addr;
+    else
+        map(from, &((const struct sockaddr_in *)name)->sin_addr);
+}
+
+/** Where it was sent to. @return false: the kernel does not say */
+static bool destination_of(struct msghdr *m, struct in6_addr *to)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+            memcpy(to, CMSG_DATA(c), sizeof(*to)); /* ipi6_addr is the first */
+            return true;
+        }
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+            map(to, CMSG_DATA(c) + offsetof(struct in_pktinfo, ipi_addr));
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_group(const struct in6_addr *a)
+{
+    return IN6_IS_ADDR_MULTICAST(a) || (IN6_IS_ADDR_V4MAPPED(a) && (a->s6_addr[12] & 0xf0) == 0xe0);
+}
+
+/** From UDP: the port has to be that of the number which it says to be from. */
+static bool look_at_udp(const struct iw_ud_socket *s, struct msghdr *m, struct arrival *a,
+                        struct in6_addr *from)
+{
+    struct in6_addr to;
+    uint16_t port;
+    sender_of(m->msg_name, from, &port);
+    if (!destination_of(m, &to) || is_group(&to) != (s->way == IW_UD_GROUP) ||
+        port != iw_number_tcp_port(a->h.from))
+        return false;
+    a->len = a->len - IW_UD_HEADER;
+    iw_ud_grh(a->grh, &a->h, from, &to, a->len);
+    return true;
+}
+
+static bool look_at_local(const uint8_t *bytes, struct arrival *a, struct in6_addr *from)
+{
+    struct in6_addr to;
+    if (a->len < IW_UD_HEADER + IW_UD_GRH)
+        return false;
+    memcpy(a->grh, bytes + IW_UD_HEADER, IW_UD_GRH);
+    a->payload += IW_UD_GRH;
+    a->len -= IW_UD_HEADER + IW_UD_GRH;
+    iw_ud_grh_addresses(a->grh, from, &to);
+    return true;
+}
+
+/** Whether it is for this QP. @param now  0: not known yet */
+static bool look_at(const struct iw_ud_socket *s, struct mmsghdr *m, uint64_t *now,
+                    struct arrival *a)
+{
+    const struct iw_ud *ud = s->ud;
+    const struct iw_qp *qp = ud->qp;
+    const uint8_t *bytes = m->msg_hdr.msg_iov->iov_base;
+    struct in6_addr from;
+    if ((m->msg_hdr.msg_flags & MSG_TRUNC) || !iw_ud_header_decode(bytes, m->msg_len, &a->h) ||
+        a->h.to != (s->way == IW_UD_GROUP ? IW_UD_MULTICAST : qp->pub.qp_num) ||
+        a->h.qkey != __atomic_load_n(&qp->attr.qkey, __ATOMIC_RELAXED))
+        return false;
+    a->payload = bytes + IW_UD_HEADER;
+    a->len = m->msg_len;
+    bool whole = s->way == IW_UD_LOCAL ? look_at_local(bytes, a, &from)
+                                       : look_at_udp(s, &m->msg_hdr, a, &from);
+    if (!whole || (ud->block_self && a->h.from == qp->pub.qp_num && s->way == IW_UD_GROUP))
+        return false;
+    if (!*now)
+        *now = iw_now();
+    return iw_ud_access_from(&from, iw_number_tcp_port(qp->pub.qp_num), *now);
+}
+
+/* ---- into a receive ---- */
+
+static bool takes_locked(const struct iw_qp *qp)
+{
+    enum ibv_qp_state state = __atomic_load_n(&qp->tx.state, __ATOMIC_RELAXED);
+    assert_held(&qp->rx.lock);
+    return !atomic_load(&qp->end.over) && state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+}
+
+static void complete_locked(struct iw_qp *qp, const struct arrival *a, struct iw_wakes *w)
+{
+    struct ibv_wc wc = {
+        .opcode = IBV_WC_RECV,
+        .byte_len = (uint32_t)(IW_UD_GRH + a->len),
+        .imm_data = a->h.imm,
+        .src_qp = a->h.from,
+        .wc_flags = IBV_WC_GRH | (a->h.has_imm ? IBV_WC_WITH_IMM : 0),
+    };
+    assert_held(&qp->rx.lock);
+    iw_sent_before(&qp->sent);
+    iw_recv_complete(qp, &wc, a->h.solicited, w);
+}
+
+static void fail_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
+{
+    assert_held(&qp->rx.lock);
+    qp->rx.recv_status = (uint8_t)iw_err_info(err)->status;
+    lock_get(&qp->tx.lock);
+    iw_qp_fail_locked(qp, err, NULL, 0, w);
+    lock_put(&qp->tx.lock);
+}
+
+static void place_locked(struct iw_qp *qp, const struct arrival *a, struct iw_wakes *w)
+{
+    struct iw_recv *r = &qp->rx.recv;
+    assert_held(&qp->rx.lock);
+    if (!iw_rq_pop(qp, w))
+        return;
+    uint64_t room = iw_sge_bytes(r->sge, r->nsge);
+    enum iw_err err = IW_OK;
+    if (room < IW_UD_GRH + a->len) {
+        err = IW_ERR_DATAGRAM_LENGTH;
+        iw_qp_explain(qp, err, "%zu bytes behind the %d of the GRH, receive of %llu", a->len,
+                      IW_UD_GRH, (unsigned long long)room);
+    }
+    if (!err)
+        err = iw_scatter(qp, IW_USE_RECEIVE, r->sge, r->nsge, 0, a->grh, IW_UD_GRH);
+    if (!err)
+        err = iw_scatter(qp, IW_USE_RECEIVE, r->sge, r->nsge, IW_UD_GRH, a->payload, a->len);
+    if (err)
+        fail_locked(qp, err, w);
+    else
+        complete_locked(qp, a, w);
+}
+
+/* ---- reading ---- */
+
+static void want(struct iw_ud *ud, uint32_t events)
+{
+    for (unsigned way = 0; way < IW_UD_WAYS; way++)
+        iw_source_want(&ud->in[way].source, events);
+}
+
+static void end_rest_locked(struct iw_ud *ud)
+{
+    assert_held(&ud->qp->rx.lock);
+    if (!ud->rests)
+        return;
+    ud->rests = false;
+    atomic_store(&ud->qp->rx.starved, false);
+    iw_rq_leave(ud->qp);
+    want(ud, IW_UD_INPUT);
+}
+
+void iw_ud_resume(struct iw_qp *qp)
+{
+    assert_held(&qp->rx.lock);
+    iw_timer_unset(&iw_ud(qp)->over);
+    end_rest_locked(iw_ud(qp));
+}
+
+static void rested(struct iw_timer *t)
+{
+    struct iw_ud *ud = container_of(t, struct iw_ud, over);
+    lock_get(&ud->qp->rx.lock);
+    ud->drops = ud->rests;
+    end_rest_locked(ud);
+    lock_put(&ud->qp->rx.lock);
+}
+
+static uint32_t posted_locked(struct iw_qp *qp)
+{
+    assert_held(&qp->rx.lock);
+    lock_get(&qp->rq->lock);
+    uint32_t posted = qp->rq->tail - qp->rq->head;
+    lock_put(&qp->rq->lock);
+    return posted;
+}
+
+/** No receive is posted. @return whether the sockets rest, until one is */
+static bool rest_locked(struct iw_qp *qp)
+{
+    struct iw_ud *ud = iw_ud(qp);
+    assert_held(&qp->rx.lock);
+    if (ud->rests || ud->drops)
+        return ud->rests;
+    atomic_store(&qp->rx.starved, true);
+    if (iw_rq_wait(qp)) { /* meanwhile */
+        atomic_store(&qp->rx.starved, false);
+        return false;
+    }
+    ud->rests = true;
+    want(ud, 0);
+    iw_timer_set(&ud->over, REST_MS, rested);
+    return true;
+}
+
+/** How many datagrams to read: no more than there are receives for, if there are any. */
+static unsigned burst_locked(struct iw_qp *qp, const struct iw_ud_socket *s)
+{
+    unsigned n = s->burst < BURST ? s->burst : BURST;
+    uint32_t posted = posted_locked(qp);
+    assert_held(&qp->rx.lock);
+    if (!takes_locked(qp))
+        return n;
+    if (!posted)
+        return rest_locked(qp) ? 0 : n;
+    iw_ud(qp)->drops = false;
+    return posted < n ? posted : n;
+}
+
+static long read_burst(const struct iw_ud_socket *s, struct burst *b, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        b->iov[i] = (struct iovec){.iov_base = b->bytes[i], .iov_len = BYTES};
+        b->msg[i].msg_hdr = (struct msghdr){.msg_iov = &b->iov[i], .msg_iovlen = 1};
+        if (s->way == IW_UD_LOCAL)
+            continue;
+        b->msg[i].msg_hdr.msg_name = &b->from[i];
+        b->msg[i].msg_hdr.msg_namelen = sizeof(b->from[i]);
+        b->msg[i].msg_hdr.msg_control = b->control[i];
+        b->msg[i].msg_hdr.msg_controllen = CONTROL;
+    }
+    return sys_recvmmsg(s->fd, b->msg, n, MSG_DONTWAIT);
+}
+
+static bool receive_locked(struct iw_qp *qp, struct iw_ud_socket *s, struct iw_wakes *w)
+{
+    uint64_t now = 0;
+    unsigned n = burst_locked(qp, s);
+    struct burst *b = n ? iw_pool_get(IW_POOL_STAGING) : NULL;
+    assert_held(&qp->rx.lock);
+    if (!b)
+        return false;
+    long got = read_burst(s, b, n);
+    iw_sent_note(&qp->sent);
+    for (long i = 0; i < got; i++) {
+        struct arrival a;
+        if (takes_locked(qp) && look_at(s, &b->msg[i], &now, &a))
+            place_locked(qp, &a, w);
+    }
+    s->burst = got == n ? 2 * n : got > 0 ? (unsigned)got + 1 : 1;
+    iw_pool_put(IW_POOL_STAGING, b);
+    return got > 0;
+}
+
+bool iw_ud_ready(struct iw_source *source, uint32_t events)
+{
+    struct iw_ud_socket *s = container_of(source, struct iw_ud_socket, source);
+    struct iw_qp *qp = s->ud->qp;
+    (void)events;
+    if (!lock_try(&qp->rx.lock)) {
+        iw_visibility_busy();
+        sched_yield(); /* whoever has it may wait for this very processor */
+        return false;
+    }
+    struct iw_wakes w = {0};
+    iw_source_move(source, &qp->tx.deferred.home);
+    bool moved = receive_locked(qp, s, &w);
+    iw_qp_leave_rx(qp, &w);
+    return moved;
+}
