@@ -196,12 +196,14 @@ static void handle_completion(const struct ibv_wc *wc)
     bool received = wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV;
     if (wc->status == IBV_WC_WR_FLUSH_ERR)
         return;
-    if (wc->status != IBV_WC_SUCCESS)
+    if (wc->status != IBV_WC_SUCCESS) {
         warnx("a client: %s", ibv_wc_status_str(wc->status));
-    else if (received && wc->byte_len == 0)
+    } else if (received && wc->byte_len == 0) {
         buffer->client->done = true;
-    else if (received ? !echo(buffer, wc->byte_len) : !post_buffer(buffer))
+    } else if (received ? !echo(buffer, wc->byte_len) : !post_buffer(buffer)) {
         warn("a client: posting");
+        rdma_disconnect(buffer->client->id); /* it would wait for ever */
+    }
 }
 
 static void poll_completions(void)

@@ -176,6 +176,7 @@ static bool echo(struct client *client, uint64_t i, uint32_t length)
                              };
     if (rdma_seterrno(ibv_post_send(client->id->qp, &wr, &bad))) {
         warn("ibv_post_send");
+        rdma_disconnect(client->id); /* it would wait for ever */
         return false;
     }
     sender[i] = client;

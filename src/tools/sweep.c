@@ -249,6 +249,8 @@ static void try_one(const struct sweep *s, struct sweep_fault *f, struct lefts *
     write_file(files.replay, text);
     snprintf(plan, sizeof(plan), "replay=%s", files.replay);
     f->status = run(s, plan, s->limit);
+    if (f->status == TRIAL_HUNG) /* others may have kept the machine busy */
+        f->status = run(s, plan, s->limit);
     hear(&h);
     judge(f, &h, base);
     free(h.left.of);

@@ -102,7 +102,9 @@ void rs_arm(struct rs *rs)
         return;
     while (ibv_get_cq_event(rs->comp, &cq, &context) == 0)
         ibv_ack_cq_events(cq, 1);
-    ibv_req_notify_cq(rs->cq, 0);
+    int r = ibv_req_notify_cq(rs->cq, 0);
+    if (r) /* nobody would wake who sleeps now */
+        rs_hang_up(rs, r);
     errno = saved;
 }
 

@@ -6,15 +6,22 @@
 #include "qp/rx_scatter.h"
 #include "qp/rx_stream.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define WORD      8u /* bytes that land together */
 #define WORDS_MAX 32 /* of a piece */
 #define PIECES    64 /* of a segment, about */
 #define BYTES_MAX (1u << 20)
 #define TICK_US   400
+/* So many Writes of a QP land more slowly: somebody sees pieces on a busy machine, too. */
+#define SLOW      16
+#define SLOW_US   2000
 #define PART      4 /* of what is there lands with each tick */
 
 struct piece {
@@ -50,6 +57,11 @@ bool iw_late_has(const struct iw_qp *qp)
     return qp->rx.late->n;
 }
 
+static unsigned tick_us(const struct iw_late *l)
+{
+    return l->writes <= SLOW ? SLOW_US : TICK_US;
+}
+
 static struct piece *take(struct iw_late *l, struct piece **at)
 {
     struct piece *p = *at;
@@ -76,9 +88,13 @@ static void land(struct iw_late *l, struct piece **at)
     free(p);
 }
 
-/** One, whichever. */
+/** One, whichever; of every other Write that which came last, as programs look at the last byte. */
 static void land_some(struct iw_late *l)
 {
+    if (l->hit >> 40 & 1) {
+        land(l, &l->first);
+        return;
+    }
     l->chance = l->chance * 6364136223846793005u + 1442695040888963407u; /* Knuth's */
     unsigned skip = (unsigned)(l->chance >> 33) % l->n;
     struct piece **at = &l->first;
@@ -87,24 +103,42 @@ static void land_some(struct iw_late *l)
     land(l, at);
 }
 
+static void land_part(struct iw_late *l)
+{
+    for (unsigned i = (l->n + PART - 1) / PART; i; i--)
+        land_some(l);
+}
+
+/** A lock is held: this must be no cancellation point. */
+static void pause_for(unsigned us)
+{
+    struct timespec t = {.tv_nsec = us * 1000};
+    int saved = errno;
+    syscall(SYS_nanosleep, &t, NULL);
+    errno = saved;
+}
+
+/* Whoever looks at the memory has the time to see some of it. */
 void iw_late_land_now(struct iw_qp *qp)
 {
     struct iw_late *l = qp->rx.late;
-    while (l->n)
-        land_some(l);
+    while (l->n) {
+        land_part(l);
+        if (l->n)
+            pause_for(tick_us(l));
+    }
 }
 
 static void tick(struct iw_timer *t)
 {
     struct iw_late *l = container_of(t, struct iw_late, timer);
     if (!lock_try(&l->qp->rx.lock)) {
-        iw_timer_set_us(t, TICK_US, tick);
+        iw_timer_set_us(t, tick_us(l), tick);
         return;
     }
-    for (unsigned i = (l->n + PART - 1) / PART; i; i--)
-        land_some(l);
+    land_part(l);
     if (l->n)
-        iw_timer_set_us(t, TICK_US, tick);
+        iw_timer_set_us(t, tick_us(l), tick);
     iw_rx_leave(l->qp);
 }
 
@@ -182,7 +216,7 @@ void iw_late_keep(struct iw_qp *qp, const struct ddp_seg *seg, const uint8_t *to
     if (l->bytes > BYTES_MAX)
         iw_late_land(qp);
     else
-        iw_timer_start_us(&l->timer, TICK_US, tick);
+        iw_timer_start_us(&l->timer, tick_us(l), tick);
 }
 
 static void visit(struct iw_qp *qp, void *arg)
@@ -194,7 +228,8 @@ static void visit(struct iw_qp *qp, void *arg)
         *busy = true;
         return;
     }
-    iw_late_land(qp);
+    while (qp->rx.late->n)
+        land_some(qp->rx.late);
     lock_put(&qp->rx.lock);
 }
 
