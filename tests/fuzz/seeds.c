@@ -7,6 +7,7 @@
 #include "conn/stream_mem.h"
 #include "engine/end.h"
 #include "qpn/hello.h"
+#include "ud/header.h"
 #include "unit/vectors.h"
 #include "wire/opcode.h"
 #include "wire/sidr.h"
@@ -310,13 +311,30 @@ static void sidr(void)
     }
 }
 
+static void datagram(void)
+{
+    const struct iw_ud_header all[] = {
+        {.to = 0x8a2501, .from = 0x8a2602, .qkey = 0x11111111},
+        {.has_imm = true, .solicited = true, .to = 0xffffff, .from = 2, .imm = 7, .hop_limit = 1},
+    };
+    const struct in6_addr ipv4 = {.s6_addr = {[10] = 0xff, 0xff, 192, 0, 2, 1}},
+                          ipv6 = {.s6_addr = {0xfe, 0x80, [15] = 2}};
+    uint8_t p[IW_UD_HEADER], grh[IW_UD_GRH];
+    for (size_t i = 0; i < COUNT(all); i++) {
+        iw_ud_header_encode(p, &all[i]);
+        iw_ud_grh(grh, &all[i], i ? &ipv6 : &ipv4, i ? &ipv6 : &ipv4, 8);
+        line(p, sizeof(p), grh, sizeof(grh));
+    }
+}
+
 static const struct {
     const char *name;
     void (*print)(void);
 } targets[] = {
-    {"ddp", ddp},   {"fpdu", fpdu},     {"hello", hello},
-    {"mpa", mpa},   {"nego", nego},     {"rdmap", rdmap},
-    {"sidr", sidr}, {"stream", stream}, {"terminate", terminate},
+    {"datagram", datagram},   {"ddp", ddp},   {"fpdu", fpdu},
+    {"hello", hello},         {"mpa", mpa},   {"nego", nego},
+    {"rdmap", rdmap},         {"sidr", sidr}, {"stream", stream},
+    {"terminate", terminate},
 };
 
 int main(int argc, char **argv)
@@ -326,6 +344,6 @@ int main(int argc, char **argv)
             targets[i].print();
             return 0;
         }
-    fprintf(stderr, "usage: seeds ddp|fpdu|hello|mpa|nego|rdmap|sidr|stream|terminate\n");
+    fprintf(stderr, "usage: seeds datagram|ddp|fpdu|hello|mpa|nego|rdmap|sidr|stream|terminate\n");
     return 2;
 }

@@ -210,8 +210,7 @@ static void describe(struct iw_qp *qp, struct iw_pd *pd, const struct ibv_qp_ini
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
-    bool roce = iw_device(q->context->device)->roce;
-    q->state = qp->tx.state = roce || qp->datagrams ? IBV_QPS_RESET : IBV_QPS_INIT;
+    q->state = qp->tx.state = iw_device(q->context->device)->roce ? IBV_QPS_RESET : IBV_QPS_INIT;
     q->qp_type = a->qp_type;
     qp->uc = a->qp_type == IBV_QPT_UC;
 }

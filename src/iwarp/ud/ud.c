@@ -76,7 +76,7 @@ int iw_ud_moved(struct iw_ud *ud)
     iw_ud_resume(ud->qp);
     lock_put(&ud->qp->rx.lock);
     lock_get(&ud->qp->tx.lock);
-    bool due = !ud->watched && ud->qp->tx.state == IBV_QPS_INIT;
+    bool due = !ud->watched && ud->qp->tx.state != IBV_QPS_RESET;
     ud->watched |= due;
     lock_put(&ud->qp->tx.lock);
     int r = 0;
