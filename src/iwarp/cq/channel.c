@@ -2,6 +2,7 @@
 #include "cq/channel.h"
 
 #include "cq/cq.h"
+#include "engine/waiter.h"
 #include "env/eventfd.h"
 #include "env/refuse.h"
 #include "env/unmet.h"
@@ -62,6 +63,28 @@ static void unqueue_locked(struct iw_channel *ch, struct iw_cq *cq)
     }
 }
 
+static void raise_locked(struct iw_channel *ch)
+{
+    assert_held(&ch->lock);
+    ch->readable = true;
+    iw_eventfd_raise(ch->pub.fd);
+}
+
+/** What this thread was to take, as it came upon it, is for others. */
+static void leave_locked(struct iw_channel *ch)
+{
+    assert_held(&ch->lock);
+    if (!list_empty(&ch->events) && !ch->readable)
+        raise_locked(ch);
+}
+
+void iw_channel_leave(struct iw_channel *ch)
+{
+    lock_get(&ch->lock);
+    leave_locked(ch);
+    lock_put(&ch->lock);
+}
+
 struct iw_cq *iw_channel_take(struct iw_channel *ch)
 {
     struct iw_cq *cq = NULL;
@@ -77,6 +100,7 @@ struct iw_cq *iw_channel_take(struct iw_channel *ch)
             unqueue_locked(ch, cq);
         }
     }
+    leave_locked(ch); /* the rest */
     lock_put(&ch->lock);
     return cq;
 }
@@ -146,8 +170,9 @@ void iw_channel_tell(struct iw_cq *cq)
     struct iw_channel *ch = cq->channel;
     lock_get(&ch->lock);
     if (cq->events_queued && !cq->event_told) { /* else it is taken, or another thread was here */
-        cq->event_told = ch->readable = true;
-        iw_eventfd_raise(ch->pub.fd);
+        cq->event_told = true;
+        if (!iw_engine_hears(ch->pub.fd))
+            raise_locked(ch);
     }
     lock_put(&ch->lock);
 }

@@ -20,7 +20,7 @@ struct iw_channel {
     struct ibv_comp_channel pub; /* refcnt: CQs, under lock */
     struct lock lock;
     struct list events; /* struct iw_cq.event_link, those with events that are not read yet */
-    bool readable;      /* its descriptor */
+    bool readable;      /* its descriptor; it need not be for what a waiting thread came upon */
     /* For who reads the log; under lock. */
     struct iw_timer unmet;
     iw_channel_look *look;
@@ -43,6 +43,8 @@ int iw_channel_destroy(struct iw_channel *ch);
  * @return the CQ, its events_read counted; NULL
  */
 struct iw_cq *iw_channel_take(struct iw_channel *ch);
+/** The calling thread takes no event, though it may have come upon one while it waited. */
+void iw_channel_leave(struct iw_channel *ch);
 /**
  * A thread begins to wait for an event, and the log is read. If none is taken for a second, @p look
  * is called, with no lock held, and again from time to time until it has told something, once.

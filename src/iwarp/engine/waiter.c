@@ -18,6 +18,16 @@
 /** What this thread finds hot, whatever it waits for; the address names the thread, too. */
 static __thread struct iw_poller waiter;
 
+/** What it waits for, and whether it came upon that by itself. */
+static __thread int awaited = -1;
+static __thread bool heard;
+
+bool iw_engine_hears(int fd)
+{
+    heard |= fd == awaited;
+    return fd == awaited;
+}
+
 /** Who came last leads. */
 static void enter(struct iw_shard *s)
 {
@@ -31,6 +41,7 @@ static void enter(struct iw_shard *s)
 static void leave(void *arg)
 {
     struct iw_shard *s = arg;
+    awaited = -1;
     lock_get(&iw_engine.lock);
     if (atomic_load(&s->leader) == &waiter)
         atomic_store(&s->leader, NULL);
@@ -55,7 +66,8 @@ static bool spin(struct iw_shard *s, int fd)
     uint64_t end = iw_now() + us * 1000u;
     unsigned turns = 0;
     do {
-        if (iw_engine_progress(s, &waiter) || (turns++ % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0))
+        if (iw_engine_progress(s, &waiter) || heard ||
+            (turns++ % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0))
             return true;
     } while (iw_now() < end);
     return false;
@@ -83,8 +95,8 @@ static int wait_either(int fd, int sockets)
 /** Leads for as long as nobody else comes, and then leaves the sockets to that one. */
 static int block_passes(struct iw_shard *s, int fd)
 {
-    int r;
-    while ((r = wait_either(fd, leads(s) ? s->sockets : -1)) == 0)
+    int r = 0;
+    while (!heard && (r = wait_either(fd, leads(s) ? s->sockets : -1)) == 0)
         if (leads(s) && iw_engine_run_ready(s, 0).moved)
             break;
     return r < 0 ? r : 0;
@@ -109,6 +121,8 @@ int iw_engine_wait(int fd)
     int state, saved = errno;
     iw_engine_arm(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    heard = false;
+    awaited = fd;
     r = wait_on_sockets(fd);
     pthread_setcancelstate(state, &state);
     errno = saved;

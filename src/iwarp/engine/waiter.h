@@ -13,6 +13,8 @@
 
 #include "env/export.h"
 
+#include <stdbool.h>
+
 /**
  * Waits until @p fd (an event descriptor) may be readable, doing the process's progress meanwhile:
  * first a spin of iw_conf()->spin_us, then asleep, on the sockets too if it leads. The caller looks
@@ -21,6 +23,13 @@
  * @return 0, or -EINTR by the rule of iw_eventfd_wait()
  */
 int iw_engine_wait(int fd);
+
+/**
+ * An event is there for who waits for @p fd. If that is the calling thread, which is in
+ * iw_engine_wait() and has come upon it, it returns; the descriptor needs not say so.
+ * @return whether it is
+ */
+bool iw_engine_hears(int fd);
 
 /**
  * As iw_eventfd_wait(), but makes progress itself for up to 4 * ANYWARP_SPIN_US before it sleeps.

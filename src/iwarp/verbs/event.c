@@ -32,12 +32,19 @@ VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
     return r;
 }
 
+static void leave_it(void *arg)
+{
+    iw_channel_leave(arg);
+}
+
 /** The next event, waiting for it if the descriptor does. @return NULL and errno EAGAIN, EINTR */
 static struct iw_cq *next_event(struct iw_channel *ch)
 {
     int fd = ch->pub.fd;
     for (;;) {
+        pthread_cleanup_push(leave_it, ch);
         pthread_testcancel(); /* even if an event waits: it stays for the next one */
+        pthread_cleanup_pop(0);
         struct iw_cq *cq = iw_channel_take(ch);
         if (cq)
             return cq;
