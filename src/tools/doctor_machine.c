@@ -2,6 +2,7 @@
 #include "tools/doctor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -11,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* Below these it is worth a word. */
@@ -135,6 +139,52 @@ static void check_congestion(void)
     close(fd);
 }
 
+/** What two processes of this host need to leave TCP. @return 0 or an errno */
+static int share_memory(void)
+{
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int fd = memfd_create("anywarp", MFD_CLOEXEC | MFD_ALLOW_SEALING), err = errno;
+    if (fd < 0)
+        return err;
+    bool sealed = ftruncate(fd, (off_t)page) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0;
+    void *p = sealed ? mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    err = p == MAP_FAILED ? errno : 0;
+    if (!err)
+        munmap(p, page);
+    close(fd);
+    return err;
+}
+
+/** A name that the kernel chooses. @return 0 or an errno */
+static int meet_locally(void)
+{
+    struct sockaddr_un any = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err = errno;
+    if (fd < 0)
+        return err;
+    err = bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)) ? errno : 0;
+    close(fd);
+    return err;
+}
+
+static void check_rings(void)
+{
+    const char *on = getenv("ANYWARP_SHM");
+    if (!on || !*on || strcmp(on, "off") == 0)
+        return;
+    int err = share_memory();
+    if (!err)
+        err = meet_locally();
+    if (err)
+        doctor_say(DOCTOR_WARN, "look for a seccomp filter, a limit of memory or of descriptors",
+                   "processes of this host stay on TCP, as they can share no memory: %s",
+                   strerror(err));
+    else
+        doctor_say(DOCTOR_GOOD, NULL,
+                   "processes of this host, of one user, can leave TCP for shared memory");
+}
+
 /** With a layer that stands in for glibc's loader, this command runs where the libraries do not. */
 static void check_libc(void)
 {
@@ -154,4 +204,5 @@ void doctor_machine(void)
     check_descriptors();
     check_ports();
     check_congestion();
+    check_rings();
 }

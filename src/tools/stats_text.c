@@ -158,6 +158,19 @@ static const char *stats_rings(const struct stats_qp *q)
     return !q->rq.ring ? "out" : !q->sq.ring ? "in" : "both";
 }
 
+/** Why a connection within a host goes over TCP. @return NULL if it does not */
+static const char *stats_tcp(const struct stats_qp *q)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        STATS_TCPS(X)
+#undef X
+    };
+    if (q->sq.ring || q->rq.ring || !q->rq.tcp)
+        return NULL;
+    return q->rq.tcp < STATS_TCP_COUNT ? names[q->rq.tcp] : "?";
+}
+
 static void print_qp(FILE *f, const struct stats_qp *q)
 {
     char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
@@ -171,6 +184,8 @@ static void print_qp(FILE *f, const struct stats_qp *q)
                 q->ird, q->ord, q->flags & STATS_ANYWARP ? "yes" : "no");
     if (q->sq.ring || q->rq.ring)
         fprintf(f, " rings %s", stats_rings(q));
+    if (stats_tcp(q))
+        fprintf(f, " rings none (%s)", stats_tcp(q));
     if (q->sq.dial)
         fprintf(f, " peer_qp 0x%06" PRIx32 " dial %s", q->sq.peer_qpn, stats_dial(q));
     if (q->tls.cipher[0]) {
@@ -354,6 +369,7 @@ static void json_qp(FILE *f, const struct stats_qp *q)
                 json_bool(q->flags & STATS_P2P), q->ird, q->ord,
                 json_bool(q->flags & STATS_ANYWARP));
         json_member(f, "rings", q->sq.ring || q->rq.ring ? stats_rings(q) : NULL);
+        json_member(f, "no_rings", stats_tcp(q));
         json_member(f, "cipher", q->tls.cipher[0] ? q->tls.cipher : NULL);
         json_member(f, "identity", q->tls.cipher[0] ? q->tls.identity : NULL);
     }

@@ -234,6 +234,37 @@ static void a_full_ring_is_waited_for(void **state)
     pair_close(&p, 1);
 }
 
+/** Pages of the ring behind the control lines at @p at that are there. */
+static unsigned resident_pages(uint8_t *at)
+{
+    unsigned char in[BULK / 4096];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned n = 0;
+    for (int ring = 0; ring < 2; ring++) { /* each is mapped twice */
+        assert_int_equal(mincore(at + page + (size_t)ring * 2 * BULK, BULK, in), 0);
+        for (size_t i = 0; i < BULK / page; i++)
+            n += in[i] & 1;
+    }
+    return n;
+}
+
+static void pages_go_while_nothing_is_sent(void **state)
+{
+    struct pair p;
+    uint8_t *at = NULL;
+    (void)state;
+    open_in_rings(&p);
+    assert_int_equal(mapped(&at), 2);
+    for (int round = 0; round < 2; round++) {
+        assert_true(resident_pages(at) > 0);
+        for (int i = 0; i < LIMIT * 100 && resident_pages(at); i++)
+            pause_ms(10);
+        assert_int_equal(resident_pages(at), 0);
+        ping_pong(&p, WARM);
+    }
+    pair_close(&p, 1);
+}
+
 /** First of all tests: the child is the first to read the environment. */
 static void a_capture_sees_what_goes_through(void **state)
 {
@@ -704,6 +735,7 @@ int main(void)
         cmocka_unit_test(by_number_too),
         cmocka_unit_test(each_kind_of_message),
         cmocka_unit_test(a_full_ring_is_waited_for),
+        cmocka_unit_test(pages_go_while_nothing_is_sent),
         cmocka_unit_test(who_sleeps_is_woken),
         cmocka_unit_test(a_poller_that_stops),
         cmocka_unit_test(lies_end_the_connection),

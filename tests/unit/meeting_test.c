@@ -168,7 +168,7 @@ static void guests_of_another_user(void **state)
         char c;
         bool all = setuid(NOBODY) == 0;
         for (int i = 0; i < 64; i++) {
-            bells[i] = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+            bells[i] = socket(AF_UNIX, SOCK_STREAM, 0);
             all &= connect(bells[i], (struct sockaddr *)&a, len) == 0;
         }
         for (int i = 0; i < 64; i++) /* and hung up on */

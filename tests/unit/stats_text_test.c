@@ -103,7 +103,7 @@ static struct stats process(struct stats_qp qps[2], struct stats_cq cqs[2],
         .binds = 13,
     };
     qps[0] = connected();
-    qps[1] = (struct stats_qp){.qp_num = 0x12, .state = 9};
+    qps[1] = (struct stats_qp){.qp_num = 0x12, .state = 9, .rq.tcp = STATS_TCP_USER};
     cqs[0] = (struct stats_cq){.id = 1, .cqe = 255, .head = UINT32_MAX, .tail = 1};
     cqs[1] = (struct stats_cq){.id = 2, .cqe = 16};
     *error = (struct stats_error){.qp_num = 0x11, .at = 1000000000, .text = "it\tbroke"};
@@ -134,7 +134,7 @@ static void lines(void **state)
            "    in iwInFpdus 6\n"
            "    out iwOutRdmaWrites 5 iwOutRdmaWriteBytes 5000000000\n"
            "    cause received CRC does not match\n"
-           "  qp 0x000012 state ? type RC device iWARP send_cq 0 recv_cq 0\n"
+           "  qp 0x000012 state ? rings none (user) type RC device iWARP send_cq 0 recv_cq 0\n"
            "  error 1970-01-01T00:00:01Z qp 0x000011: it?broke\n");
 }
 
@@ -180,7 +180,8 @@ static void json(void **state)
         "\"local\": \"192.0.2.1:7174\", "
         "\"peer\": \"192.0.2.2:40000\", \"active\": true, \"mpa\": 2, \"crc\": true, "
         "\"markers\": false, \"p2p\": true, \"ird\": 16, \"ord\": 8, \"anywarp\": false, "
-        "\"rings\": \"out\", \"cipher\": \"C\", \"identity\": \"CN=a\\u0009b\", "
+        "\"rings\": \"out\", \"no_rings\": null, \"cipher\": \"C\", \"identity\": "
+        "\"CN=a\\u0009b\", "
         "\"send_cq\": 1, \"recv_cq\": 2, \"cause\": \"received CRC does not match\", "
         "\"sq\": 3, \"sq_size\": 4, \"rq\": 2, \"rq_size\": 8, \"held\": 1, \"held_bytes\": 64, "
         "\"counters\": {\"iwOutRdmaWrites\": 5, "

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ static int setup(void **ctx)
     (void)ctx;
     memset(asked, 0, sizeof(asked));
     if (iwc_stream_mem_pair(tcp, 1 << 20, 1 << 20) ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, bells))
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, bells))
         return -1;
     int fd = iw_pages_make(&pages[0], RING);
     if (fd < 0 || iw_pages_open(&pages[1], fd, RING))
@@ -203,7 +204,7 @@ static void rings_who_sleeps(void **ctx)
     switch_both();
     put(0, "a");
     assert_true(is_rung(1));
-    assert_true(iwc_stream_shm_hear(&ends[1]));
+    assert_true(iwc_stream_shm_hear(&ends[1], true));
     assert_false(is_rung(1));
     put(0, "b");
     assert_false(is_rung(1));
@@ -316,6 +317,49 @@ static void lies_are_an_error(void **ctx)
     assert_int_equal(ends[1].base.ops->send(&ends[1].base, &v, 1), -EPROTO);
 }
 
+/** Of the ring that @p end sends through. */
+static unsigned resident_pages(int end)
+{
+    unsigned char in[RING / 4096];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned n = 0;
+    assert_int_equal(mincore(ends[end].out.data, RING, in), 0);
+    for (size_t i = 0; i < RING / page; i++)
+        n += in[i] & 1;
+    return n;
+}
+
+static void a_ring_that_rests_has_no_pages(void **ctx)
+{
+    (void)ctx;
+    switch_both();
+    assert_false(iwc_stream_shm_rest(&ends[0])); /* it has none yet */
+    for (int i = 0; i < 3; i++) {
+        put(0, "used");
+        assert_true(iwc_stream_shm_due(&ends[0]));
+        assert_true(resident_pages(0) > 0);
+        assert_true(iwc_stream_shm_rest(&ends[0])); /* just now */
+        assert_true(iwc_stream_shm_rest(&ends[0])); /* and not taken */
+        got(1, "used");
+        assert_false(iwc_stream_shm_rest(&ends[0]));
+        assert_int_equal(resident_pages(0), 0);
+        assert_false(iwc_stream_shm_rest(&ends[0]));
+        assert_false(iwc_stream_shm_due(&ends[0]));
+    }
+}
+
+static void a_ring_with_lies_does_not_rest(void **ctx)
+{
+    (void)ctx;
+    switch_both();
+    put(0, "x");
+    atomic_store(&ends[0].out.ctl->tail, 1ull << 40);
+    assert_false(iwc_stream_shm_rest(&ends[0]));
+    assert_true(resident_pages(0) > 0);
+    iwc_stream_shm_kill(&ends[0]);
+    assert_false(iwc_stream_shm_rest(&ends[0]));
+}
+
 static void a_dead_one_touches_nothing(void **ctx)
 {
     (void)ctx;
@@ -330,15 +374,42 @@ static void a_dead_one_touches_nothing(void **ctx)
     assert_int_equal(iwc_stream_shm_want(&ends[0]), IWC_SHM_NOW);
 }
 
+/** Nobody has mapped anything at the other end. */
+static void a_bell_that_never_rang(void **ctx)
+{
+    (void)ctx;
+    switch_both();
+    close(bells[0]);
+    assert_false(iwc_stream_shm_hear(&ends[1], false));
+    bells[0] = dup(bells[1]);
+}
+
 static void a_bell_that_was_hung_up(void **ctx)
 {
     (void)ctx;
     switch_both();
-    assert_true(iwc_stream_shm_hear(&ends[1]));
+    assert_true(iwc_stream_shm_hear(&ends[1], true));
     close(bells[0]);
-    assert_false(iwc_stream_shm_hear(&ends[1]));
+    assert_false(iwc_stream_shm_hear(&ends[1], true));
     assert_int_equal(put(1, "x"), 1); /* nobody to ring for: no signal, no error */
     bells[0] = dup(bells[1]);
+}
+
+/** Rings are read when there may be many: the descriptor tells of each anyway. */
+static void rings_are_heard_now_and_then(void **ctx)
+{
+    unsigned heard = 0;
+    (void)ctx;
+    switch_both();
+    for (int i = 0; i < 100; i++) {
+        put(0, "x");
+        assert_true(is_rung(1));
+        got(1, "x");
+        assert_true(iwc_stream_shm_hear(&ends[1], false));
+        heard += !is_rung(1);
+        iwc_stream_shm_arm(&ends[1]);
+    }
+    assert_in_range(heard, 3, 50);
 }
 
 int main(void)
@@ -359,8 +430,12 @@ int main(void)
         TEST(the_end_waits_for_the_switch),
         TEST(bytes_by_tcp_behind_the_switch_are_an_error),
         TEST(lies_are_an_error),
+        TEST(a_ring_that_rests_has_no_pages),
+        TEST(a_ring_with_lies_does_not_rest),
         TEST(a_dead_one_touches_nothing),
+        TEST(a_bell_that_never_rang),
         TEST(a_bell_that_was_hung_up),
+        TEST(rings_are_heard_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,17 +220,22 @@ static void limit_silence(struct iw_cm *cm, struct iw_qp *qp)
         iw_cm_set_silence(cm, (unsigned)ms);
 }
 
+static struct iw_link_ib told_by_peer(const struct iw_cm *cm)
+{
+    return (struct iw_link_ib){
+        .peer_qpn = cm->terms.qpn,
+        .retry_cnt = cm->nego->initiator ? cm->retry_count : cm->terms.retry_count,
+        .rnr_retry = cm->terms.rnr_retry,
+        .moves = !cm->hands_off,
+    };
+}
+
 int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 {
     const struct mpa_nego *n = cm->nego;
     struct iw_qp *qp = cm->reserved;
     struct sockaddr_storage local, peer;
-    struct iw_link_ib ib = {
-        .peer_qpn = cm->terms.qpn,
-        .retry_cnt = n->initiator ? cm->retry_count : cm->terms.retry_count,
-        .rnr_retry = cm->terms.rnr_retry,
-        .moves = !cm->hands_off,
-    };
+    struct iw_link_ib ib = told_by_peer(cm);
     struct iw_link l = {
         .stream = cm->stream,
         .shm = n->result.shm ? &cm->shm.stream : NULL,
@@ -241,6 +246,7 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         .tls = cm->tls ? iwc_stream_tls_peer(cm->tls) : NULL,
         .ib = cm->ib ? &ib : NULL,
         .same_host = cm->same_host,
+        .tcp = iw_cm_shm_why_not(cm),
         .responder = !n->initiator,
         .hold = !n->initiator || !n->result.ext,
         .rtr = n->initiator ? n->result.rtr : 0,

@@ -77,7 +77,7 @@ struct iw_cm_shm {
     struct iw_pages pages; /* changed under cm.lock */
     struct iw_offer offer;
     struct iw_source source; /* the bell */
-    struct iw_timer timer;   /* it is time to go and meet the responder */
+    struct iw_timer timer;   /* it is time to go and meet the responder, or to let pages go */
 };
 
 /** A program has asked how to move its QP for this, in DECISION; see move.c. */
@@ -379,11 +379,13 @@ void iw_cm_tls_log(struct iw_cm *cm, const char *what);
 
 /** Puts a stream that can go on in rings on the socket, if this connection may have some. */
 void iw_cm_shm_begin(struct iw_cm *cm);
-/** So much was moved that rings pay: has the timer's thread see to them. */
+/** So much was moved that rings pay, or they are used again: has the timer's thread see to them. */
 void iw_cm_shm_due(struct iw_cm *cm);
 /** Whether to ask for that, for the QP; NULL: no. */
 bool iw_cm_shm_may(const struct iw_cm *cm, const struct iw_qp *qp);
-/** The same, and offers it: nego->conf. */
+/** Why a negotiated connection is not in rings. */
+enum stats_tcp iw_cm_shm_why_not(const struct iw_cm *cm);
+/** As iw_cm_shm_may(), and offers it: nego->conf. */
 void iw_cm_shm_offer(struct iw_cm *cm, const struct iw_qp *qp);
 /** The QP has left: what is shared goes. */
 void iw_cm_shm_end(struct iw_cm *cm);

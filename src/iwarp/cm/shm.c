@@ -11,7 +11,8 @@
 #include "env/gather.h"
 #include "qp/rings.h"
 
-#define ROUNDS 16 /* of a thread that was rung for, while bytes come */
+#define ROUNDS  16   /* of a thread that was rung for, while bytes come */
+#define REST_MS 1000 /* in which a ring was not used: its pages go */
 
 static struct iw_cm *of_bell(struct iw_source *s)
 {
@@ -20,18 +21,19 @@ static struct iw_cm *of_bell(struct iw_source *s)
 
 /* ---- the stream ---- */
 
-static void come_now(struct iw_timer *t);
+static void see_to_it(struct iw_timer *t);
 
 void iw_cm_shm_due(struct iw_cm *cm)
 {
-    iw_timer_set(&cm->shm.timer, 0, come_now);
+    bool there = iwc_stream_shm_attached(&cm->shm.stream);
+    iw_cm_arm(cm, &cm->shm.timer, there ? REST_MS : 0, see_to_it);
 }
 
 /** There is room for a bell: that is told of at once, to whoever makes the next pass. */
 static void again(void *arg)
 {
     struct iw_cm *cm = arg;
-    iw_source_want(&cm->shm.source, EPOLLIN | EPOLLOUT);
+    iw_source_want(&cm->shm.source, EPOLLIN | EPOLLOUT | EPOLLET);
 }
 
 static const struct iwc_shm_user user = {.gather = iw_gather, .again = again};
@@ -92,14 +94,15 @@ static void rest(struct iw_source *s)
 /** Hears the bell, and sees to the next time. The QP is pinned. @return whether bytes moved */
 static bool answer(struct iw_cm *cm, struct iw_qp *qp, uint32_t events)
 {
-    bool looked;
-    iw_cm_get(cm);         /* what comes in may end it, in here */
-    if (events & EPOLLOUT) /* before it is looked: what comes behind that asks again */
-        iw_source_want(&cm->shm.source, EPOLLIN);
+    bool looked, asked = events & EPOLLOUT;
+    iw_cm_get(cm); /* what comes in may end it, in here */
+    if (asked)     /* before it is looked: what comes behind that asks again */
+        iw_source_want(&cm->shm.source, EPOLLIN | EPOLLET);
     bool moved = go_on(qp, &looked), rang = (events & EPOLLIN) && looked;
-    if (!looked && (events & EPOLLOUT))
+    if (!looked)
         again(cm);
-    if (looked && !iwc_stream_shm_hear(&cm->shm.stream)) {
+    bool all = asked || (events & (EPOLLHUP | EPOLLERR));
+    if (looked && !iwc_stream_shm_hear(&cm->shm.stream, all)) {
         iw_source_want(&cm->shm.source, EPOLLET); /* once more at most: TCP tells of the end */
         rang = false;
     }
@@ -137,7 +140,7 @@ static bool attach(struct iw_cm *cm, bool made, int bell)
     cm->shm.bell = bell;
     cm->shm.source.rest = rest;
     iwc_stream_shm_attach(&cm->shm.stream, &rings);
-    return iw_source_add(&cm->shm.source, bell, EPOLLIN, rung) == 0;
+    return iw_source_add(&cm->shm.source, bell, EPOLLIN | EPOLLET, rung) == 0;
 }
 
 /** The QP stays linked meanwhile: whoever takes it waits for this thread. */
@@ -145,6 +148,21 @@ static bool begin_locked(struct iw_cm *cm)
 {
     assert_held(&cm->lock);
     return atomic_load(&cm->qp) && cm->fd >= 0 && !cm->shm.pages.base;
+}
+
+enum stats_tcp iw_cm_shm_why_not(const struct iw_cm *cm)
+{
+    if (!cm->same_host)
+        return STATS_TCP_NONE;
+    if (!iw_conf()->shm_bytes)
+        return STATS_TCP_OFF;
+    if (cm->tls)
+        return STATS_TCP_TLS;
+    if (cm->tcp.base.faults)
+        return STATS_TCP_CHAOS;
+    if (cm->nego->result.crc)
+        return STATS_TCP_CRC;
+    return cm->nego->result.shm ? STATS_TCP_FEW : STATS_TCP_PEER;
 }
 
 void iw_cm_shm_offer(struct iw_cm *cm, const struct iw_qp *qp)
@@ -159,6 +177,25 @@ struct arrival {
     uint32_t ring;
 };
 
+static enum stats_tcp why_no_memory(int error)
+{
+    return error == -ENOSPC ? STATS_TCP_LIMIT : STATS_TCP_MEMORY;
+}
+
+static void tell_why_locked(struct iw_cm *cm, enum stats_tcp why)
+{
+    assert_held(&cm->lock);
+    iw_stats_set(&atomic_load(&cm->qp)->stats->rq.tcp, why);
+}
+
+static bool open_locked(struct iw_cm *cm, const struct arrival *a)
+{
+    int r = iw_pages_open(&cm->shm.pages, a->memory, a->ring);
+    if (r)
+        tell_why_locked(cm, why_no_memory(r));
+    return !r;
+}
+
 /**
  * The initiator hears of it by the bell, not by TCP.
  * @param kept  [out] the bell is the connection's, whose end closes it
@@ -166,8 +203,7 @@ struct arrival {
 static bool meet(struct iw_cm *cm, const struct arrival *a, bool *kept)
 {
     lock_get(&cm->lock);
-    bool done = begin_locked(cm) && !iw_pages_open(&cm->shm.pages, a->memory, a->ring) &&
-                attach(cm, false, a->bell);
+    bool done = begin_locked(cm) && open_locked(cm, a) && attach(cm, false, a->bell);
     if (done)
         iwc_stream_shm_ring(&cm->shm.stream);
     *kept = cm->shm.bell >= 0;
@@ -194,27 +230,47 @@ static void taken(struct iw_offer *o, int bell, int memory, uint32_t ring)
     iw_cm_put(cm);
 }
 
-/** Goes to where the responder is, with memory for both. All is ready before it is asked. */
-static void come(struct iw_cm *cm, struct iw_qp *qp)
+/**
+ * Goes to where the responder is, with memory for both. All is ready before it is asked.
+ * @return why nothing goes through rings now
+ */
+static enum stats_tcp come_locked(struct iw_cm *cm)
 {
     const uint8_t *said = cm->nego->result.offer;
     struct iw_pages *pages = &cm->shm.pages;
-    (void)qp;
-    lock_get(&cm->lock);
-    int memory = begin_locked(cm) ? iw_pages_make(pages, iw_conf()->shm_bytes) : -1;
-    int bell = memory < 0 ? -1 : iw_offer_visit(said);
+    assert_held(&cm->lock);
+    int memory = iw_pages_make(pages, iw_conf()->shm_bytes);
+    if (memory < 0)
+        return why_no_memory(memory);
+    int bell = iw_offer_visit(said);
     if (bell < 0)
         iw_pages_close(pages);
     else if (attach(cm, true, bell))
         iw_offer_greet(bell, said, memory, (uint32_t)pages->ring);
-    lock_put(&cm->lock);
-    if (memory >= 0)
-        sys_close(memory);
+    sys_close(memory);
+    return bell == -EPERM ? STATS_TCP_USER : bell < 0 ? STATS_TCP_AWAY : STATS_TCP_ASKED;
 }
 
-static void come_now(struct iw_timer *t)
+static void come(struct iw_cm *cm, struct iw_qp *qp)
 {
-    iw_cm_with_qp(container_of(t, struct iw_cm, shm.timer), come);
+    (void)qp;
+    lock_get(&cm->lock);
+    if (begin_locked(cm))
+        tell_why_locked(cm, come_locked(cm));
+    lock_put(&cm->lock);
+}
+
+static void come_or_rest(struct iw_cm *cm, struct iw_qp *qp)
+{
+    if (!iwc_stream_shm_attached(&cm->shm.stream))
+        come(cm, qp);
+    else if (iw_rings_rest(qp))
+        iw_cm_shm_due(cm);
+}
+
+static void see_to_it(struct iw_timer *t)
+{
+    iw_cm_with_qp(container_of(t, struct iw_cm, shm.timer), come_or_rest);
 }
 
 /* ---- the end ---- */

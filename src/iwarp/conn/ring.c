@@ -12,33 +12,27 @@ void iwc_ring_init(struct iwc_ring *r, struct iwc_ring_ctl *ctl, uint8_t *data, 
     r->other = 0;
 }
 
-/** Only its owner changes it. */
-static uint64_t own(const struct iwc_ring *r)
-{
-    return atomic_load_explicit(&r->own, memory_order_relaxed);
-}
-
 static void add(struct iwc_ring *r, size_t n)
 {
-    atomic_store_explicit(&r->own, own(r) + n, memory_order_relaxed);
+    atomic_store_explicit(&r->own, iwc_ring_moved(r) + n, memory_order_relaxed);
 }
 
 static uint8_t *at(const struct iwc_ring *r)
 {
-    return r->data + (own(r) & (r->size - 1));
+    return r->data + (iwc_ring_moved(r) & (r->size - 1));
 }
 
 /* ---- the producer ---- */
 
 ssize_t iwc_ring_room(struct iwc_ring *r, size_t enough)
 {
-    uint64_t used = own(r) - r->other;
+    uint64_t used = iwc_ring_moved(r) - r->other;
     if (r->size - used < enough) {
         uint64_t tail = atomic_load_explicit(&r->ctl->tail, memory_order_acquire);
-        if (own(r) - tail > used)
+        if (iwc_ring_moved(r) - tail > used)
             return -EPROTO;
         r->other = tail;
-        used = own(r) - tail;
+        used = iwc_ring_moved(r) - tail;
     }
     return (ssize_t)(r->size - used);
 }
@@ -51,7 +45,7 @@ uint8_t *iwc_ring_place(const struct iwc_ring *r)
 void iwc_ring_publish(struct iwc_ring *r, size_t n)
 {
     add(r, n);
-    atomic_store_explicit(&r->ctl->head, own(r), memory_order_release);
+    atomic_store_explicit(&r->ctl->head, iwc_ring_moved(r), memory_order_release);
 }
 
 bool iwc_ring_rouses(struct iwc_ring *r)
@@ -76,8 +70,8 @@ bool iwc_ring_want_room(struct iwc_ring *r)
 ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p)
 {
     uint64_t head = atomic_load_explicit(&r->ctl->head, memory_order_acquire),
-             there = head - own(r);
-    if (there > r->size || there < r->other - own(r))
+             there = head - iwc_ring_moved(r);
+    if (there > r->size || there < r->other - iwc_ring_moved(r))
         return -EPROTO;
     r->other = head;
     *p = at(r);
@@ -87,14 +81,14 @@ ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p)
 void iwc_ring_use(struct iwc_ring *r, size_t n)
 {
     add(r, n);
-    atomic_store_explicit(&r->ctl->tail, own(r), memory_order_release);
+    atomic_store_explicit(&r->ctl->tail, iwc_ring_moved(r), memory_order_release);
 }
 
 bool iwc_ring_relieves(struct iwc_ring *r)
 {
     atomic_thread_fence(memory_order_seq_cst);
     return atomic_load_explicit(&r->ctl->wants_room, memory_order_relaxed) &&
-           r->other - own(r) <= r->size / 2 && atomic_exchange(&r->ctl->wants_room, 0);
+           r->other - iwc_ring_moved(r) <= r->size / 2 && atomic_exchange(&r->ctl->wants_room, 0);
 }
 
 bool iwc_ring_arm(struct iwc_ring *r)
@@ -102,7 +96,7 @@ bool iwc_ring_arm(struct iwc_ring *r)
     atomic_store(&r->ctl->awake, 0);
     atomic_thread_fence(memory_order_seq_cst);
     /* What another thread uses just now is there or not: both are right. */
-    if (atomic_load_explicit(&r->ctl->head, memory_order_relaxed) == own(r))
+    if (atomic_load_explicit(&r->ctl->head, memory_order_relaxed) == iwc_ring_moved(r))
         return true;
     atomic_store(&r->ctl->awake, 1);
     return false;

@@ -44,6 +44,12 @@ struct iwc_ring {
 /** @param ctl  of a new ring */
 void iwc_ring_init(struct iwc_ring *r, struct iwc_ring_ctl *ctl, uint8_t *data, size_t size);
 
+/** What this side has moved, ever. Its owner. */
+static inline uint64_t iwc_ring_moved(const struct iwc_ring *r)
+{
+    return atomic_load_explicit(&r->own, memory_order_relaxed);
+}
+
 /* ---- the producer ---- */
 
 /**

@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define DUE_PARTS 64    /* sends and recvs over TCP, or... */
 #define DUE_BYTES 65536 /* ...bytes, from which on a connection is worth rings */
 #define PART      32768 /* copied before it is published: the other side copies meanwhile */
+#define HEAR      16    /* rings before they are read: a socket holds some hundred */
+#define HEARD     512   /* as many as it holds, and more */
 #define NOT_YET   UINT64_MAX
 
 /* What the ring orders, for ThreadSanitizer: the ends of one process map it at two places. */
@@ -24,7 +27,7 @@ static struct iwc_stream_shm *shm_of(struct iwc_stream *s)
 
 void iwc_stream_shm_ring(const struct iwc_stream_shm *s)
 {
-    /* With no room for one more there are some that were not heard yet. */
+    /* With no room for one more there are many that were not heard yet. */
     sys_send(s->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -154,6 +157,10 @@ static ssize_t send_ring(struct iwc_stream_shm *s, const struct iovec *iov, unsi
     ssize_t sent = put(s, iov, n);
     if (sent > 0 && iwc_ring_rouses(&s->out))
         iwc_stream_shm_ring(s);
+    if (s->lean && sent > 0) {
+        s->lean = false;
+        atomic_store_explicit(&s->due, true, memory_order_relaxed);
+    }
     return sent;
 }
 
@@ -229,6 +236,7 @@ void iwc_stream_shm_init(struct iwc_stream_shm *s, struct iwc_stream *under,
                                  .user = user,
                                  .arg = arg,
                                  .bell = -1,
+                                 .lean = true,
                                  .left = NOT_YET};
 }
 
@@ -266,9 +274,20 @@ void iwc_stream_shm_look(struct iwc_stream_shm *s)
     atomic_store(&s->look, true);
 }
 
+/** From now on the peer may ring, once. */
+static void await(struct iwc_stream_shm *s)
+{
+    atomic_fetch_add(&s->unheard, 1);
+    atomic_store(&s->awaits, true);
+}
+
 void iwc_stream_shm_arm(struct iwc_stream_shm *s)
 {
-    if (atomic_load(&s->attached) && !atomic_load(&s->dead) && !iwc_ring_arm(&s->in))
+    if (!atomic_load(&s->attached) || atomic_load(&s->dead))
+        return;
+    if (iwc_ring_arm(&s->in))
+        await(s);
+    else
         s->user->again(s->arg);
 }
 
@@ -277,10 +296,29 @@ enum iwc_shm_room iwc_stream_shm_want(struct iwc_stream_shm *s)
     if (s->left)
         return IWC_SHM_TCP;
     atomic_store(&s->asked, true);
-    if (!atomic_load(&s->dead) && iwc_ring_want_room(&s->out))
+    if (!atomic_load(&s->dead) && iwc_ring_want_room(&s->out)) {
+        await(s);
         return IWC_SHM_BELL;
+    }
     atomic_store(&s->asked, false);
     return IWC_SHM_NOW;
+}
+
+bool iwc_stream_shm_rest(struct iwc_stream_shm *s)
+{
+    if (atomic_load(&s->dead) || s->lean)
+        return false;
+    uint64_t sent = iwc_ring_moved(&s->out);
+    ssize_t room = iwc_ring_room(&s->out, s->out.size);
+    if (room < 0) /* the next send tells */
+        return false;
+    if (sent != s->rested || room != (ssize_t)s->out.size) {
+        s->rested = sent;
+        return true;
+    }
+    madvise(s->out.data, s->out.size, MADV_REMOVE); /* or else they stay */
+    s->lean = true;
+    return false;
 }
 
 bool iwc_stream_shm_asked(struct iwc_stream_shm *s)
@@ -289,12 +327,18 @@ bool iwc_stream_shm_asked(struct iwc_stream_shm *s)
            atomic_exchange(&s->asked, false);
 }
 
-bool iwc_stream_shm_hear(struct iwc_stream_shm *s)
+bool iwc_stream_shm_hear(struct iwc_stream_shm *s, bool all)
 {
-    char rings[64];
+    char rings[HEARD];
     if (atomic_load(&s->dead)) /* by this thread: the bell is another's by now */
         return false;
+    bool due = atomic_exchange(&s->awaits, false) && atomic_load(&s->rang);
+    if (due && !all && atomic_load(&s->unheard) < HEAR)
+        return true;
+    atomic_store(&s->unheard, 0); /* first: what may ring from now on counts */
     long n = sys_recv(s->bell, rings, sizeof(rings), MSG_DONTWAIT);
+    if (n > 0)
+        atomic_store(&s->rang, true);
     return n > 0 || n == -EAGAIN || n == -EINTR;
 }
 

@@ -9,8 +9,9 @@
  * With rings the peer that is gone is told of by recv, behind what it sent; until then a send to it
  * is one for which there is no room.
  *
- * A bell, a packet socket to the peer, is rung for whoever sleeps; ring.h says when. Bytes are
- * copied out of the ring before anybody judges them.
+ * A bell, a stream socket to the peer, is rung for whoever sleeps; ring.h says when. Epoll tells of
+ * each ring (EPOLLET): what was said is read now and then, so that there is room for more. Bytes
+ * are copied out of the ring before anybody judges them.
  */
 #ifndef ANYWARP_CONN_STREAM_SHM_H
 #define ANYWARP_CONN_STREAM_SHM_H
@@ -44,12 +45,17 @@ struct iwc_stream_shm {
     atomic_bool attached;  /* the rings are there */
     atomic_bool dead;      /* nothing goes through any more */
     atomic_bool counts;    /* what goes over TCP */
-    atomic_bool due;       /* so much that rings pay */
+    atomic_bool due;       /* so much that rings pay; or the ring out is used again */
     atomic_uint parts;     /* sends and recvs over TCP so far */
     atomic_ulong bytes;    /* that they moved */
     atomic_bool look;      /* TCP may have something: its end */
     atomic_bool told_end;  /* by a recv */
     atomic_bool asked;     /* the peer rings when there is room */
+    atomic_bool rang;      /* the peer has, once at least */
+    atomic_bool awaits;    /* that it rings */
+    atomic_uint unheard;   /* so often the peer may have rung, at most */
+    bool lean;             /* the ring out has no pages, or nobody knows that it has */
+    uint64_t rested;       /* what was sent through it at the last iwc_stream_shm_rest() */
     uint64_t left;         /* bytes to give to TCP, then the ring is next; UINT64_MAX: not yet */
     uint64_t received;     /* bytes of the stream that came by TCP */
     bool from_ring, ended; /* ended: TCP has told of the end */
@@ -66,11 +72,18 @@ void iwc_stream_shm_init(struct iwc_stream_shm *s, struct iwc_stream *under,
  */
 void iwc_stream_shm_begin(struct iwc_stream_shm *s, size_t early, bool counts);
 
-/** Whether so much has gone over TCP that rings pay. Once. Any thread. */
+/** Whether so much has gone over TCP that rings pay, or the ring out is used for the first time, or
+ * again behind iwc_stream_shm_rest(). Once. Any thread. */
 bool iwc_stream_shm_due(struct iwc_stream_shm *s);
 
 /** The rings are there. Once. */
 void iwc_stream_shm_attach(struct iwc_stream_shm *s, const struct iwc_shm_rings *rings);
+
+/** Whether they are. Any thread. */
+static inline bool iwc_stream_shm_attached(struct iwc_stream_shm *s)
+{
+    return atomic_load(&s->attached);
+}
 
 /** What is sent behind the next @p bytes goes into the ring. As send. */
 void iwc_stream_shm_switch_out(struct iwc_stream_shm *s, uint64_t bytes);
@@ -100,11 +113,24 @@ enum iwc_shm_room iwc_stream_shm_want(struct iwc_stream_shm *s);
 /** Whether there was none when that was last asked, and so somebody waits. */
 bool iwc_stream_shm_asked(struct iwc_stream_shm *s);
 
+/**
+ * If nothing went into the ring out since the last call, and the peer has used all, its pages go
+ * back to the system: nobody looks at what is not published. As send.
+ * @return false if it is so: iwc_stream_shm_due() tells when it is used again
+ */
+bool iwc_stream_shm_rest(struct iwc_stream_shm *s);
+
 /** Rings the peer's bell, though nothing was published. */
 void iwc_stream_shm_ring(const struct iwc_stream_shm *s);
 
-/** Hears the bell. @return false if it will never ring again */
-bool iwc_stream_shm_hear(struct iwc_stream_shm *s);
+/**
+ * The bell was rung. What comes behind that, and finds no room for one more ring, is found by a
+ * look at the ring afterwards: the caller arms, at least.
+ * @param all  whatever it has said is read, else only if that may be much, is the first, or was
+ *             not asked for
+ * @return false if it will never ring again
+ */
+bool iwc_stream_shm_hear(struct iwc_stream_shm *s, bool all);
 
 /** The rings are not touched any more, by anybody. The caller has made sure that nobody is. */
 void iwc_stream_shm_kill(struct iwc_stream_shm *s);

@@ -345,6 +345,7 @@ void iw_engine_thaw(void)
     for (unsigned i = 0; i < shards; i++)
         iw_hand_over_begin(&iw_shards[i]);
     atomic_store(&iw_engine.frozen, false);
+    iw_sources_again();
     iw_engine_kick();
     for (unsigned i = 0; i < shards; i++)
         iw_hand_over_end(&iw_shards[i]);

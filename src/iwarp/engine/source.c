@@ -379,7 +379,7 @@ bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
     /* Set before the QP uses a byte; until then nothing can be in order behind it. */
     uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
     bool left = but && qp_num == but, is_engine = iw_engine_is_thread();
-    if (!left && !iw_engine_frozen()) { /* else it will be ready at the next look, too */
+    if (!left && !iw_engine_frozen()) { /* else it will be told of again */
         struct running here = {.outer = running, .slot = i};
         running = &here;
         if (is_engine)
@@ -422,6 +422,22 @@ void iw_sources_wait(void)
         struct slot *slot = slot_at(i);
         lock_get(&slot->lock);
         wait_unpinned(slot, i);
+        lock_put(&slot->lock);
+    }
+}
+
+void iw_sources_again(void)
+{
+    lock_get(&table.lock);
+    uint32_t used = table.used;
+    lock_put(&table.lock);
+    for (uint32_t i = 1; i < used; i++) {
+        struct slot *slot = slot_at(i);
+        lock_get(&slot->lock);
+        if (slot->source && !slot->out && iw_source_wants(slot->source, EPOLLET)) {
+            struct epoll_event ev = slot_event(i, slot->source->events);
+            sys_epoll_ctl(set_of(slot), EPOLL_CTL_MOD, slot->source->fd, &ev);
+        }
         lock_put(&slot->lock);
     }
 }

@@ -82,6 +82,9 @@ bool iw_source_wait_engine(uint32_t qp_num);
 
 /** Frozen: waits until no ready() runs. */
 void iw_sources_wait(void);
+/** Thawed: has those be told of again that are told of once (EPOLLET); while frozen nobody heard.
+ */
+void iw_sources_again(void);
 /** Puts every source into a new epoll set. @return 0 or a positive errno: then not all are in */
 int iw_sources_restore(void);
 /** What the module does about fork(); see process/atfork.h. A child has no epoll sets. */

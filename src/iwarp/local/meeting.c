@@ -69,9 +69,9 @@ static socklen_t address(struct sockaddr_un *a, const uint8_t *name)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
-static int packet_socket(void)
+static int local_socket(void)
 {
-    long fd = sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    long fd = sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     return fd < 0 ? (int)fd : iw_fd_high((int)fd);
 }
 
@@ -260,7 +260,7 @@ static int open_locked(void)
     struct sockaddr_un a;
     assert_held(&meeting.lock);
     int r = random_bytes(meeting.name, sizeof(meeting.name));
-    int fd = r ? r : packet_socket();
+    int fd = r ? r : local_socket();
     if (fd < 0)
         return fd;
     socklen_t len = address(&a, meeting.name);
@@ -328,7 +328,7 @@ int iw_offer_visit(const uint8_t said[MPA_OFFER])
 {
     struct sockaddr_un a;
     socklen_t len = address(&a, said);
-    int fd = packet_socket();
+    int fd = local_socket();
     if (fd < 0)
         return fd;
     int r = (int)sys_connect(fd, (struct sockaddr *)&a, len);

@@ -75,7 +75,7 @@ static int map(struct iw_pages *p, int fd, size_t ring)
 static int counted_map(struct iw_pages *p, int fd, size_t ring)
 {
     if (!count(ring))
-        return -ENOMEM;
+        return -ENOSPC;
     int r = map(p, fd, ring);
     if (r)
         uncount(ring);

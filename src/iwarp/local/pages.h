@@ -15,12 +15,15 @@ struct iw_pages {
     size_t ring;   /* bytes of one */
 };
 
-/** @param ring  a power of two, pages @return a descriptor, the caller's; or a negative errno */
+/**
+ * @param ring  a power of two, pages
+ * @return a descriptor, the caller's; or a negative errno: -ENOSPC if the process shares enough
+ */
 int iw_pages_make(struct iw_pages *p, size_t ring);
 
 /**
  * Maps what another process has made, if it is what it should be.
- * @return 0, or a negative errno: -EPERM if it could be taken away, or is no memory
+ * @return 0, or a negative errno: -EPERM if it could be taken away, or is no memory; -ENOSPC
  */
 int iw_pages_open(struct iw_pages *p, int fd, size_t ring);
 

@@ -125,6 +125,28 @@ enum stats_dial {
         STATS_DIAL_COUNT,
 };
 
+/* X(name, how stat says it): why a connection within this host goes over TCP. */
+#define STATS_TCPS(X)                                                                              \
+    X(NONE, "none") /* it does not, or is not within this host */                                  \
+    X(OFF, "off")   /* ANYWARP_SHM is, here */                                                     \
+    X(TLS, "tls")                                                                                  \
+    X(CRC, "crc")                                                                                  \
+    X(CHAOS, "chaos")                                                                              \
+    X(PEER, "peer")     /* it does not want rings */                                               \
+    X(FEW, "few")       /* messages so far */                                                      \
+    X(ASKED, "asked")   /* the peer was, and has not come */                                       \
+    X(USER, "user")     /* the peer is of another */                                               \
+    X(AWAY, "away")     /* it is not found: another network namespace, say */                      \
+    X(MEMORY, "memory") /* there is none to share */                                               \
+    X(LIMIT, "limit")   /* of what a process shares */
+
+enum stats_tcp {
+#define X(name, text) STATS_TCP_##name,
+    STATS_TCPS(X)
+#undef X
+        STATS_TCP_COUNT,
+};
+
 struct stats_qp {
     uint32_t seq;
     uint32_t qp_num; /* 0: the row is free */
@@ -150,7 +172,8 @@ struct stats_qp {
         uint32_t size, used;       /* receives, likewise; 0 with an SRQ */
         uint32_t held, held_bytes; /* messages of the peer that wait for one, and their bytes */
         uint32_t ring;             /* 1: what comes in comes through one */
-        uint32_t spare[11];
+        uint32_t tcp;              /* enum stats_tcp, while nothing goes through one */
+        uint32_t spare[10];
     } rq;
     struct tls_peer_name tls; /* empty: no TLS */
 };

@@ -150,6 +150,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
         qp->silent = l->responder;
         qp->rx.rtr_first = l->responder && a->rtr == MPA_RTR_WRITE;
         iw_rings_init(qp, l->shm, l->responder, l->early_len);
+        iw_stats_set(&qp->stats->rq.tcp, l->tcp);
         qp->tx.says = l->rtr;
         qp->end.close = IWC_CLOSE_OPEN;
         qp->tx.linked = qp->was_linked = true;

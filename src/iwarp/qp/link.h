@@ -51,6 +51,7 @@ struct iw_link {
     const struct tls_peer *tls;          /* who the peer is; NULL: nobody has proven it */
     const struct iw_link_ib *ib;         /* InfiniBand manners; NULL: iWARP's */
     bool same_host;
+    enum stats_tcp tcp;   /* for the statistics: why not through rings, at first */
     bool responder;       /* the CM wants to know of the first FPDU, which also ends the hold */
     bool hold;            /* nothing is sent before iw_qp_release() */
     uint8_t rtr;          /* initiator: the MPA_RTR_* to send first, 0 for none */

@@ -250,7 +250,7 @@ enum iw_qp_news {
     IW_QP_NEWS_STALLS = 1 << 5,       /* iw_qp_stalled() is due in IW_STALL_MS */
     IW_QP_NEWS_SENDS = 1 << 6,        /* it has sent something and is not watched; now it is */
     IW_QP_NEWS_UNMET = 1 << 7,  /* a Send finds no receive: iw_qp_unmet() is due in a second */
-    IW_QP_NEWS_RINGS = 1 << 10, /* the initiator has moved so much that rings pay */
+    IW_QP_NEWS_RINGS = 1 << 10, /* so much was moved that rings pay, or they are used again */
     /* Not the CM's, but of a QP by number: */
     IW_QP_NEWS_STRANDED = 1 << 8,  /* work is posted or not done, and there is no connection */
     IW_QP_NEWS_NOT_READY = 1 << 9, /* a message waits for a receive: iw_qp_not_ready() is due */

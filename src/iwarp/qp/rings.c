@@ -75,6 +75,14 @@ bool iw_rings_rung(struct iw_qp *qp, bool *looked)
     return moved;
 }
 
+bool iw_rings_rest(struct iw_qp *qp)
+{
+    lock_get(&qp->tx.lock);
+    bool used = qp->tx.linked && qp->rings.shm && iwc_stream_shm_rest(qp->rings.shm);
+    lock_put(&qp->tx.lock);
+    return used;
+}
+
 uint32_t iw_rings_want_locked(struct iw_qp *qp)
 {
     enum iwc_shm_room room = qp->rings.shm ? iwc_stream_shm_want(qp->rings.shm) : IWC_SHM_TCP;

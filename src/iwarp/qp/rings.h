@@ -14,7 +14,8 @@
 /** Of a new link. @param s  NULL: TCP alone. tx.lock */
 void iw_rings_init(struct iw_qp *qp, struct iwc_stream_shm *s, bool responder, size_t early);
 
-/** Behind a send or a recv, outside a section: has the CM see to rings if they pay from now on. */
+/** Behind a send or a recv, outside a section: has the CM see to rings if they pay from now on, or
+ * are used again. */
 static inline void iw_rings_look(struct iw_qp *qp, struct iw_wakes *w)
 {
     if (qp->rings.shm && iwc_stream_shm_due(qp->rings.shm))
@@ -37,6 +38,12 @@ bool iw_rings_cut_locked(struct iw_qp *qp);
  * @return whether bytes moved
  */
 bool iw_rings_rung(struct iw_qp *qp, bool *looked);
+
+/**
+ * Gives the pages of the ring that goes out back, if it was not used since the last call.
+ * @return whether it was: the caller asks again, in a time. If not, the CM hears when it is
+ */
+bool iw_rings_rest(struct iw_qp *qp);
 
 /** TCP, or the ring, is full: has room told of. @return what epoll is to be asked for. tx.lock */
 uint32_t iw_rings_want_locked(struct iw_qp *qp);
