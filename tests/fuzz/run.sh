@@ -18,7 +18,7 @@ if [ "${1-}" = --hex ]; then
 fi
 
 seconds=${FUZZ_SECONDS:-60}
-targets=${FUZZ_TARGETS:-datagram ddp fpdu hello mpa nego rdmap rsocket sidr stream terminate tls uverbs}
+targets=${FUZZ_TARGETS:-datagram ddp fpdu hello mpa nego rdmap ring rsocket sidr stream terminate tls uverbs}
 clang=${FUZZ_CC:-clang}
 sanitizers=address,undefined,fuzzer-no-link
 

@@ -284,6 +284,28 @@ static void stream(void)
     stream_rest();
 }
 
+/* ---- what happens to an end in rings (ring_fuzz.c) ---- */
+
+/** Each counter and flag, of both directions, is off by so much while both go on. */
+static void ring(void)
+{
+    static const uint8_t lies[][3] = {{0, 0, 1}, {16, 0, 9}, {8, 1, 1}, {31, 0, 0xff}, {63, 0, 1}};
+    for (uint8_t which = 0; which < 32; which++)
+        for (size_t i = 0; i < COUNT(lies); i++) {
+            const uint8_t p[] = {3, 0,   1,  0, 6,   2,   0,     7,          0,          99,
+                                 1, 0,   80, 9, 0,   2,   which, lies[i][0], lies[i][1], lies[i][2],
+                                 0, 200, 0,  7, 255, 255, 0x46,  255,        255,        9,
+                                 1, 7,   1,  0, 6,   0,   50};
+            line(p, sizeof(p), NULL, 0);
+        }
+    for (uint8_t how = 0; how < 4; how++) { /* switched late; hung up; rested */
+        const uint8_t p[] = {how, 6,  1, 0, 0,  1, 0, 7,  2, 0, 8, 3, 0, 9, 9,
+                             6,   9,  9, 1, 20, 0, 9, 5,  9, 5, 6, 0, 9, 5, how,
+                             7,   40, 0, 7, 1,  1, 4, 14, 3, 9, 3, 3, 7, 70};
+        line(p, sizeof(p), NULL, 0);
+    }
+}
+
 static void hello(void)
 {
     const struct iw_hello h = {
@@ -331,10 +353,9 @@ static const struct {
     const char *name;
     void (*print)(void);
 } targets[] = {
-    {"datagram", datagram},   {"ddp", ddp},   {"fpdu", fpdu},
-    {"hello", hello},         {"mpa", mpa},   {"nego", nego},
-    {"rdmap", rdmap},         {"sidr", sidr}, {"stream", stream},
-    {"terminate", terminate},
+    {"datagram", datagram}, {"ddp", ddp},       {"fpdu", fpdu},           {"hello", hello},
+    {"mpa", mpa},           {"nego", nego},     {"rdmap", rdmap},         {"ring", ring},
+    {"sidr", sidr},         {"stream", stream}, {"terminate", terminate},
 };
 
 int main(int argc, char **argv)
@@ -344,6 +365,7 @@ int main(int argc, char **argv)
             targets[i].print();
             return 0;
         }
-    fprintf(stderr, "usage: seeds datagram|ddp|fpdu|hello|mpa|nego|rdmap|sidr|stream|terminate\n");
+    fprintf(stderr, "usage: seeds "
+                    "datagram|ddp|fpdu|hello|mpa|nego|rdmap|ring|sidr|stream|terminate\n");
     return 2;
 }
