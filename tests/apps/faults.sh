@@ -36,7 +36,6 @@ grep -q 'RDMA_CM_EVENT_REJECTED' "$dir/client.err" || failed "connection refused
 # Strangers at the port of a server.
 port=$(free_port)
 start_server server "$port" rping -s -P -V -a 127.0.0.1 -p "$port"
-descriptors=$(find /proc/"${pids[server]}"/fd | wc -l)
 
 # good_client WHAT: the server serves one.
 good_client()
@@ -46,6 +45,9 @@ good_client()
     [ "$(grep -c '^ping data' "$dir/client")" = 20 ] || failed "$1: not all pings" client server
     running server || failed "$1: the server is gone" server
 }
+
+good_client 'the first one'
+descriptors=$(find /proc/"${pids[server]}"/fd | wc -l) # with what stays open from the first on
 
 # say FORMAT: connects as $stranger and sends that.
 say()

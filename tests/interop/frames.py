@@ -16,7 +16,7 @@ MARKERS, CRC = 0x80, 0x40
 PERIOD = 512
 UNNAMED = {0x8, 0x9, 0xF}
 # opcode: queue, or None if it is tagged
-QUEUE = {0: None, 1: 1, 2: None, 3: 0, 4: 0, 5: 0, 6: 0, 7: 2, 8: 0, 9: 0, 0xA: 1, 0xB: 3, 0xF: 0}
+QUEUE = {0: None, 1: 1, 2: None, 3: 0, 4: 0, 5: 0, 6: 0, 7: 2, 8: 0, 9: 0, 0xA: 1, 0xB: 3, 0xC: 3, 0xF: 0}
 IMMEDIATE = 8  # bytes of an immediate: its own message, or at the head of opcode F
 
 
