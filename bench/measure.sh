@@ -159,12 +159,25 @@ rstream()
         head && NF == 8 && metric == "bw" { print "bw", size / 1e3 / $8, "GB/s" }' "$work/client"
 }
 
+# rings COMMAND...: both ends of one on anywarp leave TCP for memory that they share.
+rings()
+{
+    with ANYWARP_SHM=on "$@"
+}
+
+# ucx_shm COMMAND...: with the transport of UCX for processes of one host.
+ucx_shm()
+{
+    with BENCH_UCX_TLS=posix "$@"
+}
+
 # ucx TEST SIZE COUNT: that of later releases looks for its peer by MPI, unless its input is a terminal.
 # shellcheck disable=SC2016
 ucx()
 {
     local port program=(sh -c '[ ! -r /dev/ptmx ] || exec </dev/ptmx; exec ucx_perftest "$@"' sh)
-    local -x UCX_TLS=tcp UCX_NET_DEVICES=lo
+    local -x UCX_TLS=${BENCH_UCX_TLS:-tcp}
+    local -x UCX_NET_DEVICES=$([ "$UCX_TLS" = tcp ] && echo lo || echo all)
     port=$(free_port)
     pair "$port" "${program[@]}" -p "$port" -- \
         "${program[@]}" -p "$port" 127.0.0.1 -f -t "$1" -s "$2" -n "$(amount "$3")" \
@@ -181,9 +194,21 @@ ucx()
 # fi_msg SIZE COUNT: libfabric tells the mean only.
 fi_msg()
 {
+    fi_pingpong_on tcp msg "$@"
+}
+
+# fi_shm SIZE COUNT: its provider for processes of one host.
+fi_shm()
+{
+    fi_pingpong_on shm rdm "$@"
+}
+
+# fi_pingpong_on PROVIDER ENDPOINT SIZE COUNT
+fi_pingpong_on()
+{
     local port
     port=$(free_port)
-    set -- fi_pingpong -p tcp -e msg -S "$1" -I "$(amount "$2")"
+    set -- fi_pingpong -p "$1" -e "$2" -S "$3" -I "$(amount "$4")"
     pair "$port" "$@" -B "$port" -- "$@" -P "$port" 127.0.0.1 || return
     awk '/usec\/xfer/ { head = 1; next } head && NF == 8 { print "lat", $7, "us" }' "$work/client"
 }
