@@ -17,7 +17,11 @@
 
 #define BURST   32   /* datagrams of one system call */
 #define PAYLOAD 4096 /* the largest MTU */
-#define REST_MS 100  /* without a receive */
+/* What adapters of RoCE v2 say in place of a service level, and UCX asks for: by UDP, and which IP.
+ */
+#define SL_IPV6 9
+#define SL_IPV4 10
+#define REST_MS 100 /* without a receive */
 #define BYTES   (IW_UD_HEADER + IW_UD_GRH + PAYLOAD)
 #define CONTROL (CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo)))
 
@@ -141,6 +145,7 @@ static void complete_locked(struct iw_qp *qp, const struct arrival *a, struct iw
         .opcode = IBV_WC_RECV,
         .byte_len = (uint32_t)(IW_UD_GRH + a->len),
         .imm_data = a->h.imm,
+        .sl = iw_ud_grh_is_ipv4(a->grh) ? SL_IPV4 : SL_IPV6,
         .src_qp = a->h.from,
         .wc_flags = IBV_WC_GRH | (a->h.has_imm ? IBV_WC_WITH_IMM : 0),
     };

@@ -71,7 +71,14 @@ static struct ibv_global_route way_back(const struct ibv_grh *grh, uint8_t sgid_
     return way;
 }
 
-/** @return the index of the GID that it came to, or, of a group, of one of the sender's kind; or -1
+static bool is_loopback(const struct in6_addr *ip)
+{
+    return IN6_IS_ADDR_LOOPBACK(ip) || (IN6_IS_ADDR_V4MAPPED(ip) && ip->s6_addr[12] == 127);
+}
+
+/**
+ * @return the index of the GID that it came to, or, of a group or a loopback address, which may be
+ * none, of one of the sender's kind; or -1
  */
 static int find_own_gid(struct ibv_context *context, const struct ibv_grh *grh)
 {
@@ -80,7 +87,8 @@ static int find_own_gid(struct ibv_context *context, const struct ibv_grh *grh)
     iw_ud_grh_addresses((const uint8_t *)grh, &from, &to);
     memcpy(&gid, &to, sizeof(gid));
     int i = find_gid(context, &gid);
-    return i < 0 && iw_ud_group_address(&gid, &to) ? find_kind(context, &from) : i;
+    bool none = i < 0 && (is_loopback(&to) || iw_ud_group_address(&gid, &to));
+    return none ? find_kind(context, &from) : i;
 }
 
 /** The way back to whom the completion is from: where it came to is where the answer leaves. */
