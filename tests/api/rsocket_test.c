@@ -328,6 +328,8 @@ static void an_idle_peer_is_written_to(void **unused)
     struct ends e;
     int yes = 1;
     char c;
+    if (getenv("ANYWARP_TEST_EMULATED"))
+        skip(); /* QEMU's emulation of Linux gives four bytes of TCP_INFO */
     join(&e);
     assert_int_equal(rsend(e.a, "1", 1, 0), 1);
     assert_int_equal(rrecv(e.b, &c, 1, 0), 1);
