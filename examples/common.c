@@ -139,7 +139,9 @@ void post_receive(struct rdma_cm_id *id, struct ibv_mr *mr)
 
 void post_send(struct rdma_cm_id *id, struct ibv_mr *mr, size_t length)
 {
-    if (rdma_post_send(id, NULL, mr->addr, length, mr, IBV_SEND_SIGNALED))
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)mr->addr, .length = (uint32_t)length, .lkey = mr->lkey};
+    if (rdma_post_sendv(id, NULL, &sge, length ? 1 : 0, IBV_SEND_SIGNALED))
         err(1, "rdma_post_send");
 }
 

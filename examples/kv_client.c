@@ -112,7 +112,8 @@ int main(int argc, char *argv[])
     }
 
     struct rdma_cm_id *id = resolve(arg[0], port, &cap);
-    entry_mr = register_memory(id, &entry, sizeof entry, IBV_ACCESS_LOCAL_WRITE);
+    entry_mr =
+        register_memory(id, &entry, sizeof entry, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     connect_to_server(id, 1, NULL, 0);
     if (putting)
         put_times(id, arg[2], arg[3], times);

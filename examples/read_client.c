@@ -26,7 +26,8 @@ static size_t chunk_size(const struct region *file, uint64_t i)
 static void copy(struct rdma_cm_id *id)
 {
     char *buf = allocate(READS * CHUNK);
-    struct ibv_mr *mr = register_memory(id, buf, READS * CHUNK, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_mr *mr =
+        register_memory(id, buf, READS * CHUNK, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     connect_to_server(id, READS, NULL, 0);
     struct region file = region_of_server(id, 1);
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOMS = ('common iwarp/wire iwarp/conn iwarp/env iwarp/faults iwarp/engine iwarp/local iwarp/device iwarp/observe iwarp/cq '
+ROOMS = ('common iwarp/wire iwarp/conn iwarp/env iwarp/faults iwarp/advice iwarp/engine iwarp/local iwarp/device iwarp/observe iwarp/cq '
          'iwarp/mem iwarp/qp iwarp/cm iwarp/qpn iwarp/ud iwarp/process iwarp/verbs').split()
 BELOW = {room: ROOMS[:i + 1] for i, room in enumerate(ROOMS)}
 

@@ -130,10 +130,14 @@ void cma_event_wait_acked_locked(struct cma_id *id)
         int state = lock_wait_begin(&cma_events);
         bool told = iw_cm_unmet_wait(&unmet, &id->all_acked, &cma_events.mutex);
         lock_wait_end(&cma_events, state);
-        if (told && (int32_t)(id->acked - taken) < 0)
+        if (told && (int32_t)(id->acked - taken) < 0) {
+            iw_cm_advise(IW_FINDING_UNACKED_EVENT, "rdma_cm_id",
+                         "rdma_destroy_id() or rdma_migrate_id() waits for the acknowledgement of "
+                         "events that were taken");
             iw_cm_unmet("rdma_destroy_id, rdma_migrate_id: waits for acknowledgements of %u events "
                         "(rdma_ack_cm_event)",
                         taken - id->acked);
+        }
     }
 }
 

@@ -58,6 +58,10 @@ enum lock_rank {
     LOCK_TLS,     /* of one stream; sending and receiving share its state */
     LOCK_QUIESCE, /* who waits for copies to end */
     LOCK_CHAOS,   /* which faults were asked for */
+    LOCK_SHADOWS, /* what the program knows of its queues */
+    LOCK_LIVES,   /* objects that are made, and destroyed */
+    LOCK_ADVICE,  /* findings */
+    LOCK_STACKS,  /* where they are from */
     LOCK_RANKS
 };
 

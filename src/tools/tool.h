@@ -15,6 +15,7 @@ struct tool {
 };
 
 extern const struct tool tool_chaos;
+extern const struct tool tool_check;
 extern const struct tool tool_config;
 extern const struct tool tool_devices;
 extern const struct tool tool_doctor;

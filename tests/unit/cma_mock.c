@@ -541,6 +541,11 @@ bool iw_cm_in_the_clear(const char *call)
     return true;
 }
 
+void iw_cm_advise(enum iw_finding finding, const char *object, const char *sentence)
+{
+    (void)finding, (void)object, (void)sentence;
+}
+
 bool iw_cm_chaos(enum iw_fault fault, const void *object)
 {
     (void)fault, (void)object;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What librdmacm hears of the host's interfaces and addresses. */
 #include "cm/port.h"
+#include "advice/advice.h"
 #include "device/context.h"
 #include "device/netif.h"
 #include "engine/timer.h"
@@ -48,4 +49,10 @@ bool iw_cm_device_present(struct ibv_context *ctx)
 bool iw_cm_chaos(enum iw_fault fault, const void *object)
 {
     return iw_chaos(fault, object) != 0;
+}
+
+void iw_cm_advise(enum iw_finding finding, const char *object, const char *sentence)
+{
+    if (iw_advice_on())
+        iw_advise(finding, object, iw_stack_here(), "%s", sentence);
 }

@@ -13,6 +13,7 @@
 #ifndef ANYWARP_CM_PORT_H
 #define ANYWARP_CM_PORT_H
 
+#include "advice/list.h"
 #include "cm/sidr.h"
 #include "cm/terms.h"
 #include "common/lock.h"
@@ -263,5 +264,8 @@ IW_CM_EXPORT bool iw_cm_in_the_clear(const char *call);
 
 /** Whether a fault is to happen, counted for @p object, NULL: the process; see faults/chaos.h. */
 IW_CM_EXPORT bool iw_cm_chaos(enum iw_fault fault, const void *object);
+
+/** Writes a finding about @p object, from the caller's stack; see advice/advice.h. */
+IW_CM_EXPORT void iw_cm_advise(enum iw_finding finding, const char *object, const char *sentence);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cq/channel.h"
 
+#include "advice/life.h"
 #include "cq/cq.h"
 #include "engine/waiter.h"
 #include "env/eventfd.h"
@@ -46,7 +47,7 @@ int iw_channel_destroy(struct iw_channel *ch)
     iw_timer_cancel(&ch->unmet);
     iw_eventfd_close(ch->pub.fd);
     lock_fini(&ch->lock);
-    free(ch);
+    iw_life_end(ch);
     return 0;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cq/cq.h"
 
+#include "advice/life.h"
+#include "advice/shadow.h"
 #include "common/usdt.h"
 #include "cq/arm.h"
 #include "device/async.h"
@@ -136,11 +138,17 @@ static void wait_acks(struct iw_cq *cq, unsigned events, unsigned async)
     pthread_mutex_lock(&cq->pub.mutex);
     struct iw_unmet unmet = {0};
     while (due(cq->pub.comp_events_completed, events) || due(cq->pub.async_events_completed, async))
-        if (iw_cm_unmet_wait(&unmet, &cq->pub.cond, &cq->pub.mutex))
+        if (iw_cm_unmet_wait(&unmet, &cq->pub.cond, &cq->pub.mutex)) {
+            iw_advise(IW_FINDING_UNACKED_EVENT, "CQ", iw_stack_here(),
+                      "ibv_destroy_cq() waits for acknowledgements of %u completion events and %u "
+                      "asynchronous events",
+                      due(cq->pub.comp_events_completed, events),
+                      due(cq->pub.async_events_completed, async));
             iw_cm_unmet("ibv_destroy_cq: waits for acknowledgements of %u completion events "
                         "(ibv_ack_cq_events) and %u asynchronous events (ibv_ack_async_event)",
                         due(cq->pub.comp_events_completed, events),
                         due(cq->pub.async_events_completed, async));
+        }
     pthread_mutex_unlock(&cq->pub.mutex);
     pthread_setcancelstate(state, &state);
 }
@@ -166,7 +174,8 @@ int iw_cq_destroy(struct iw_cq *cq)
     for (uint32_t i = head(cq); i != tail(cq); i++)
         iw_slots_release(at(cq, i)->slots, 1);
     free(cq->ring);
-    free(cq);
+    iw_shadow_cq_free(cq->shadow);
+    iw_life_end(cq);
     return 0;
 }
 

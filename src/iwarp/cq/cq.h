@@ -35,6 +35,7 @@ struct iw_cqe {
 };
 
 struct iw_pd;
+struct iw_shadow_cq;
 
 struct iw_cq {
     union {
@@ -62,13 +63,14 @@ struct iw_cq {
     atomic_uint users;          /* QPs and SRQs: EBUSY for destroy */
     struct iw_poller poller;
     /* The extended view. */
-    struct lock poll_lock;     /* from start_poll to end_poll, before any other */
-    struct iw_cqe current;     /* where the poll is; under poll_lock */
-    bool single_threaded;      /* by the program's promise: no poll_lock; constant */
-    bool stamped;              /* completions carry their time; constant */
-    struct stats_cq *stats;    /* its row, or */
-    struct stats_cq not_shown; /* in place of one */
-    struct iw_pd *parent;      /* the parent domain it was made on, NULL: none */
+    struct lock poll_lock;       /* from start_poll to end_poll, before any other */
+    struct iw_cqe current;       /* where the poll is; under poll_lock */
+    bool single_threaded;        /* by the program's promise: no poll_lock; constant */
+    bool stamped;                /* completions carry their time; constant */
+    struct stats_cq *stats;      /* its row, or */
+    struct stats_cq not_shown;   /* in place of one */
+    struct iw_shadow_cq *shadow; /* what a check knows of it; NULL: none goes on */
+    struct iw_pd *parent;        /* the parent domain it was made on, NULL: none */
 };
 
 static inline struct iw_cq *iw_cq(struct ibv_cq *c)

@@ -182,6 +182,11 @@ static bool parse_chaos(struct iw_conf *conf, const char *s)
     return parse_string(s, conf->chaos, sizeof(conf->chaos));
 }
 
+static bool parse_check(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->check, sizeof(conf->check));
+}
+
 static bool parse_like(struct iw_conf *conf, const char *s)
 {
     const struct iw_adapter *a = iw_adapter_find(s);
@@ -308,6 +313,9 @@ static const struct iw_knob knobs[] = {
     {"ANYWARP_CHAOS", "list", "what anywarp chaos sets, at most 767 bytes", NULL,
      "which faults happen, and by which seed; none: only those that happen by themselves",
      parse_chaos},
+    {"ANYWARP_CHECK", "path", "a file, at most 255 bytes", NULL,
+     "what anywarp check sets: findings are appended to this file; none: nobody looks",
+     parse_check},
     {"ANYWARP_LIKE", "choice", "an adapter of anywarp run --like list", NULL,
      "refuse what this adapter would refuse; none: only what this one does", parse_like},
     {"ANYWARP_RSOCKET_CONF", "path", "a directory", "/etc/rdma/rsocket",

@@ -41,6 +41,7 @@ struct iw_conf {
     char tls_psk[256];
     char access[256]; /* ANYWARP_ACCESS: file of rules; empty: everybody may connect */
     char chaos[768];  /* ANYWARP_CHAOS: which faults happen; empty: none. faults/plan.h */
+    char check[256];  /* ANYWARP_CHECK: file that findings are appended to; empty: nobody looks */
     const struct iw_adapter *like; /* ANYWARP_LIKE: refuse what this one would; NULL: nothing */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/gone.h"
 
+#include "advice/advice.h"
 #include "env/log.h"
 
 #include <stdatomic.h>
@@ -13,7 +14,7 @@ static atomic_uint next;
 
 void iw_gone_note(uint32_t stag)
 {
-    if (iw_log_on(IW_LOG_WARN))
+    if (iw_log_on(IW_LOG_WARN) || iw_advice_on())
         atomic_store(&gone[atomic_fetch_add(&next, 1) % KEPT], stag);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys that ended lately, so that who still uses one is told so. Kept where the log is read only.
+/* Keys that ended lately, so that who still uses one is told so. Kept only where the log is read, or
+ * a check goes on.
  */
 #ifndef ANYWARP_MEM_GONE_H
 #define ANYWARP_MEM_GONE_H

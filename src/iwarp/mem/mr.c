@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/mr.h"
 
+#include "advice/life.h"
 #include "env/guard.h"
 #include "env/refuse.h"
 #include "mem/probe.h"
@@ -216,7 +217,7 @@ int iw_mr_dereg(struct iw_mr *mr)
     if (!iw_region_close(mr->region) && !iw_region_is_dead(mr->region))
         return iw_refuse("ibv_dereg_mr", HAS_WINDOWS);
     revoke(mr->region);
-    free(mr);
+    iw_life_end(mr);
     atomic_fetch_sub(&pd->users, 1);
     return 0;
 }

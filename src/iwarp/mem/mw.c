@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/mw.h"
 
+#include "advice/life.h"
 #include "env/refuse.h"
 #include "mem/stag.h"
 #include "observe/stats.h"
@@ -80,7 +81,7 @@ void iw_mw_dealloc(struct iw_mw *mw)
     unbind_locked(mw);
     lock_put(&pd->root->grants);
     iw_region_revoke(&mw->region);
-    free(mw);
+    iw_life_end(mw);
     iw_stats_gauge(STATS_mw, -1);
     atomic_fetch_sub(&pd->users, 1);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mem/pd.h"
 
+#include "advice/life.h"
 #include "env/refuse.h"
 #include "observe/stats.h"
 
@@ -60,7 +61,7 @@ int iw_pd_dealloc(struct iw_pd *pd)
         atomic_fetch_sub(&pd->td->users, 1);
     lock_fini(&pd->grants);
     lock_fini(&pd->lock);
-    free(pd);
+    iw_life_end(pd);
     iw_stats_gauge(STATS_pd, -1);
     return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "process/atfork.h"
 
+#include "advice/life.h"
+#include "advice/shadow.h"
 #include "cm/endpoint.h"
 #include "cq/cq.h"
 #include "device/context.h"
@@ -77,6 +79,10 @@ static void (*const steps[])(enum fork_step) = {
     iw_pcap_fork,
     iw_quiesce_fork,
     iw_chaos_fork,
+    iw_shadow_fork,
+    iw_life_fork,
+    iw_advice_fork,
+    iw_stack_fork,
 };
 
 static void before(void)

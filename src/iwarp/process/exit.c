@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of the process; see atfork.h. */
+#include "advice/life.h"
 #include "cm/endpoint.h"
 #include "engine/deferred.h"
 #include "engine/timer.h"
@@ -31,6 +32,8 @@ static bool wait_delivered(void)
 static void __attribute__((destructor)) at_exit(void)
 {
     static struct iw_deferred closing = {.run = close_all};
+    if (iw_advice_on())
+        iw_life_tell_left();
     iw_tell_left();
     if (iw_cm_all_delivered())
         return;

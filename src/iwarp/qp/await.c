@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/await.h"
 
+#include "advice/advice.h"
 #include "cq/cq.h"
 #include "env/unmet.h"
 #include "qp/qp.h"
@@ -64,6 +65,16 @@ bool iw_await_look(struct iw_channel *ch)
 {
     struct view v = {.channel = ch};
     iw_qps_visit(add_qp, &v);
+    if (v.cqs && !v.armed && v.unpolled)
+        iw_advise(IW_FINDING_SILENT_WAIT, "completion channel", NULL,
+                  "a thread waits in ibv_get_cq_event(), no CQ of the channel is armed, and %u "
+                  "completions wait",
+                  v.unpolled);
+    if (v.armed && v.solicited == v.armed && v.unpolled)
+        iw_advise(IW_FINDING_SOLICITED_WAIT, "completion channel", NULL,
+                  "a thread waits in ibv_get_cq_event(), the CQs are armed for solicited events "
+                  "only, and %u completions wait that are none",
+                  v.unpolled);
     if (v.cqs && !v.armed)
         iw_cm_unmet("ibv_get_cq_event: no completion queue of the channel is armed, and %u "
                     "completions wait there (ibv_req_notify_cq, then ibv_poll_cq)",

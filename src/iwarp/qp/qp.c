@@ -2,6 +2,8 @@
 /* The life of a QP, and the table of QP numbers. */
 #include "qp/qp.h"
 
+#include "advice/life.h"
+#include "advice/shadow.h"
 #include "cq/counter.h"
 #include "device/context.h"
 #include "env/random.h"
@@ -196,7 +198,8 @@ static void release(struct iw_qp *qp)
     lock_fini(&qp->rx.lock);
     pthread_mutex_destroy(&qp->pub.mutex);
     pthread_cond_destroy(&qp->pub.cond);
-    free(qp);
+    iw_shadow_qp_free(qp->shadow);
+    iw_life_end(qp);
 }
 
 /** What the program sees, but for the number. */

@@ -363,6 +363,7 @@ struct iw_qp_hints {
     atomic_bool looked_heard; /* bytes came in since a poster was asked to look */
 };
 struct iw_qp_owner;
+struct iw_shadow_qp;
 
 /** What is in place of a stream for a QP of type UD. */
 struct iw_datagrams {
@@ -426,6 +427,7 @@ struct iw_qp {
 
     _Atomic(struct iw_counters *) counters; /* NULL: none; set under tx.lock, once */
 
+    struct iw_shadow_qp *shadow; /* what a check knows of it; NULL: none goes on */
     atomic_uint pins;           /* threads that came through the CM, or look; destroy waits */
     unsigned async_events_read; /* by the program; under the context's lock */
 };

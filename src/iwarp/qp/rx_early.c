@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/rx_early.h"
 
+#include "advice/advice.h"
 #include "env/unmet.h"
 #include "qp/end.h"
 #include "qp/rx_stall.h"
@@ -9,6 +10,7 @@
 #include "wire/opcode.h"
 #include "wire/range.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +74,14 @@ static void note_unmet(struct iw_qp *qp, struct iw_wakes *w)
     qp->rx.unmet_timed = true;
 }
 
+static void tell_late(const struct iw_qp *qp)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "QP 0x%06x", qp->pub.qp_num);
+    iw_advise(IW_FINDING_LATE_RECEIVE, name, NULL,
+              "a message of the peer came, and no receive was posted");
+}
+
 /** A copy of the segment, as the last one. @return whether bound and memory allow it */
 static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
 {
@@ -93,6 +103,8 @@ static bool add(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t written)
         qp->rx.early_tail->next = h;
     } else {
         qp->rx.early_head = h;
+        if (iw_advice_on())
+            tell_late(qp);
         note_unmet(qp, &qp->rx.wakes);
     }
     qp->rx.early_tail = h;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/rx_scatter.h"
 
+#include "advice/placed.h"
 #include "env/guard.h"
 #include "qp/explain.h"
 
@@ -24,7 +25,10 @@ static void place(void *arg)
 bool iw_place(uint8_t *dst, const uint8_t *src, size_t len)
 {
     struct placing p = {.dst = {.iov_base = dst, .iov_len = len}, .src = src};
-    return len == 0 || !iw_guarded(place, &p, &p.dst, 1);
+    iw_placed(dst, len);
+    bool placed = len == 0 || !iw_guarded(place, &p, &p.dst, 1);
+    iw_placed(dst, len);
+    return placed;
 }
 
 enum iw_err iw_scatter(struct iw_qp *qp, enum iw_use use, const struct ibv_sge *sge, uint32_t nsge,

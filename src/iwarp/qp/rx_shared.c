@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/rx_shared.h"
 
+#include "advice/life.h"
 #include "device/context.h"
 #include "observe/stats.h"
 #include "qp/rx_place.h"
@@ -48,7 +49,7 @@ int iw_srq_destroy(struct iw_srq *srq)
     pthread_mutex_destroy(&srq->pub.mutex);
     pthread_cond_destroy(&srq->pub.cond);
     iw_rq_fini(&srq->rq);
-    free(srq);
+    iw_life_end(srq);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/tx_answers.h"
 
+#include "advice/placed.h"
 #include "env/guard.h"
 #include "qp/end.h"
 #include "qp/explain.h"
@@ -100,7 +101,10 @@ static enum iw_err atomic_locked(struct iw_qp *qp, const struct rdmap_atomic_req
     if (is_full_locked(qp))
         return IW_ERR_IRD_EXCEEDED;
     struct application a = {.r = r, .word = {.iov_base = p, .iov_len = ATOMIC_BYTES}};
-    if (iw_guarded(apply, &a, &a.word, 1)) {
+    iw_placed(p, ATOMIC_BYTES);
+    const void *gone = iw_guarded(apply, &a, &a.word, 1);
+    iw_placed(p, ATOMIC_BYTES);
+    if (gone) {
         iw_qp_explain_access(qp, IW_ERR_READ_GONE, r->stag, IW_USE_ATOMIC, r->to, ATOMIC_BYTES);
         return IW_ERR_READ_GONE;
     }

@@ -6,6 +6,7 @@
 #include "env/conf.h"
 #include "env/later.h"
 #include "verbs/chaos.h"
+#include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -176,4 +177,5 @@ void verbs_fill_ops(struct verbs_context *v)
     if (iw_conf()->like)
         v->context.ops.post_send = op_post_send_like;
     verbs_chaos_fill_ops(v);
+    verbs_check_fill_ops(v);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. Polling and arming are in post.c. */
 #include "cq/cq.h"
+#include "advice/life.h"
+#include "advice/shadow.h"
 #include "device/context.h"
 #include "faults/chaos.h"
 #include "faults/like.h"
 #include "faults/plight.h"
 #include "mem/pd.h"
 #include "qp/overrun.h"
+#include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -25,6 +28,7 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
         return NULL;
     atomic_fetch_add(&iw_context(context)->users, 1);
     iw_plight_born(&cq->pub, "cq");
+    verbs_check_cq(cq);
     return &cq->pub;
 }
 
@@ -32,10 +36,16 @@ VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
     if (!cq)
         return iw_refuse("ibv_resize_cq", ARGUMENT);
-    int r = iw_like_cq(cqe);
+    int r = iw_life_over(cq, "ibv_resize_cq");
+    if (!r)
+        r = iw_like_cq(cqe);
     if (!r && iw_chaos(IW_FAULT_RESIZE_CQ, NULL))
         r = ENOMEM;
-    return r ? r : iw_cq_resize(iw_cq(cq), cqe);
+    if (!r)
+        r = iw_cq_resize(iw_cq(cq), cqe);
+    if (!r)
+        iw_shadow_cq_resized(iw_cq(cq)->shadow, cq->cqe);
+    return r;
 }
 
 int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
@@ -51,9 +61,12 @@ VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 {
     if (!cq)
         return iw_refuse("ibv_destroy_cq", ARGUMENT);
+    int r = iw_life_over(cq, "ibv_destroy_cq");
+    if (r)
+        return r;
     struct iw_context *ctx = iw_context(cq->context);
     struct iw_pd *parent = iw_cq(cq)->parent;
-    int r = iw_cq_destroy(iw_cq(cq));
+    r = iw_cq_destroy(iw_cq(cq));
     if (!r)
         iw_context_put(ctx);
     if (!r && parent)

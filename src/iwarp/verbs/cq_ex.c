@@ -3,6 +3,7 @@
  * The extended view of a CQ: its completions one by one, read field by field. A completion is taken
  * off the queue when the poll reaches it.
  */
+#include "advice/shadow.h"
 #include "cq/cq.h"
 #include "cq/visibility.h"
 #include "device/context.h"
@@ -12,6 +13,7 @@
 #include "faults/plight.h"
 #include "mem/pd.h"
 #include "qp/overrun.h"
+#include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -35,9 +37,12 @@ static int advance(struct iw_cq *cq)
         iw_engine_poll(&cq->poller);
         got = iw_cq_take_one(cq, &cq->current);
     }
+    iw_shadow_polled(cq->shadow, 1, got);
     if (!got)
         return over ? EIO : ENOENT;
     iw_visibility_show(cq, &cq->current.wc, 1);
+    if (cq->shadow)
+        verbs_check_completed(cq, &cq->current.wc);
     cq->pub_ex.status = cq->current.wc.status;
     cq->pub_ex.wr_id = cq->current.wc.wr_id;
     return 0;
@@ -188,6 +193,7 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
     fill(&cq->pub_ex);
     atomic_fetch_add(&iw_context(context)->users, 1);
     iw_plight_born(&cq->pub, "cq");
+    verbs_check_cq(cq);
     return &cq->pub_ex;
 }
 

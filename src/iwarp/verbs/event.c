@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion channels, completion events, asynchronous events. */
+#include "advice/life.h"
+#include "advice/shadow.h"
 #include "cq/cq.h"
 #include "device/async.h"
 #include "engine/waiter.h"
@@ -18,6 +20,7 @@ VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
     if (!ch)
         return NULL;
     atomic_fetch_add(&iw_context(context)->users, 1);
+    iw_life_begin(&ch->pub, "completion channel");
     return &ch->pub;
 }
 
@@ -25,8 +28,11 @@ VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
     if (!channel)
         return iw_refuse(__func__, ARGUMENT);
+    int r = iw_life_over(channel, __func__);
+    if (r)
+        return r;
     struct iw_context *ctx = iw_context(channel->context);
-    int r = iw_channel_destroy(iw_channel(channel));
+    r = iw_channel_destroy(iw_channel(channel));
     if (!r)
         iw_context_put(ctx);
     return r;
@@ -53,7 +59,7 @@ static struct iw_cq *next_event(struct iw_channel *ch)
             cq = iw_channel_take(ch);
             return cq ? cq : null_errno(EAGAIN);
         }
-        if (iw_log_on(IW_LOG_WARN))
+        if (iw_log_on(IW_LOG_WARN) || iw_advice_on())
             iw_channel_expect(ch, iw_await_look);
         int r = iw_engine_wait(fd);
         if (r)
@@ -68,6 +74,10 @@ VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_c
         return minus_errno(iw_refuse(__func__, ARGUMENT));
     if (iw_chaos(IW_FAULT_GET_CQ_EVENT, NULL))
         return minus_errno(EINTR);
+    if (iw_life_over(channel, __func__))
+        return minus_errno(EBADF);
+    if (iw_advice_on() && !iw_eventfd_nonblocking(channel->fd))
+        iw_shadow_sleeps(channel);
     struct iw_cq *next = next_event(iw_channel(channel));
     if (!next)
         return -1;
@@ -79,7 +89,7 @@ VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_c
 
 VERBS_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 {
-    if (cq && nevents)
+    if (cq && nevents && !iw_life_over(cq, __func__))
         iw_cq_ack(iw_cq(cq), nevents);
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fork(): memory is not pinned, so nothing has to be kept from the child. */
+#include "advice/life.h"
 #include "verbs/export.h"
 
 VERBS_EXPORT int ibv_fork_init(void)
 {
+    if (iw_advice_on())
+        iw_life_fork_safe();
     return 0;
 }
 

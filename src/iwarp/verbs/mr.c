@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory regions. */
 #include "mem/mr.h"
+#include "advice/life.h"
 #include "faults/chaos.h"
 #include "mem/probe.h"
+#include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -16,7 +18,10 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
     if (iw_chaos(IW_FAULT_REG_MR, NULL))
         return null_errno(ENOMEM);
     struct iw_mr *mr = iw_mr_reg(iw_pd(pd), addr, length, iova, access);
-    return mr ? &mr->pub : NULL;
+    if (!mr)
+        return NULL;
+    iw_life_begin(&mr->pub, "memory region");
+    return &mr->pub;
 }
 
 VERBS_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -41,8 +46,13 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_
 
 VERBS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
-    return mr ? iw_mr_dereg(container_of(mr, struct iw_mr, pub))
-              : iw_refuse("ibv_dereg_mr", ARGUMENT);
+    if (!mr)
+        return iw_refuse("ibv_dereg_mr", ARGUMENT);
+    int r = iw_life_over(mr, "ibv_dereg_mr");
+    if (r)
+        return r;
+    verbs_check_dereg(mr);
+    return iw_mr_dereg(container_of(mr, struct iw_mr, pub));
 }
 
 /** Everything is checked before anything changes: whatever fails, the old region is valid. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains. Thread domains and parent domains are in td.c. */
 #include "mem/pd.h"
+#include "advice/life.h"
 #include "device/context.h"
 #include "faults/chaos.h"
 #include "verbs/export.h"
@@ -15,6 +16,7 @@ VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     if (!pd)
         return NULL;
     atomic_fetch_add(&iw_context(context)->users, 1);
+    iw_life_begin(&pd->pub, "protection domain");
     return &pd->pub;
 }
 
@@ -22,8 +24,11 @@ VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
     if (!pd)
         return iw_refuse("ibv_dealloc_pd", ARGUMENT);
+    int r = iw_life_over(pd, "ibv_dealloc_pd");
+    if (r)
+        return r;
     struct iw_context *ctx = iw_context(pd->context);
-    int r = iw_pd_dealloc(iw_pd(pd));
+    r = iw_pd_dealloc(iw_pd(pd));
     if (!r)
         iw_context_put(ctx);
     return r;

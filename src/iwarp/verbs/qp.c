@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs. Posting is in post.c. */
 #include "qp/qp.h"
+#include "advice/life.h"
+#include "advice/shadow.h"
 #include "device/context.h"
 #include "faults/chaos.h"
 #include "faults/like.h"
@@ -8,6 +10,7 @@
 #include "qp/rx_late.h"
 #include "qpn/dial.h"
 #include "ud/ud.h"
+#include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/late_recv.h"
 #include "verbs/ops.h"
@@ -45,12 +48,14 @@ struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struc
         return null_errno(r);
     if (iw_chaos(IW_FAULT_CREATE_QP, NULL))
         return null_errno(ENOMEM);
+    const struct ibv_qp_init_attr asked = *attr;
     struct iw_qp *qp =
         attr->qp_type == IBV_QPT_UD ? create_ud(pd, attr) : create_connected(pd, attr, dial);
     if (!qp)
         return NULL;
     if (iw_chaos_on())
         iw_late_init(qp);
+    verbs_check_qp(qp, &asked);
     iw_plight_born(&qp->pub, "qp");
     return &qp->pub;
 }
@@ -76,8 +81,11 @@ VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
         return iw_refuse("ibv_modify_qp", ARGUMENT);
     if (iw_chaos(IW_FAULT_MODIFY_QP, NULL))
         return ENOMEM;
+    int r = iw_life_over(qp, "ibv_modify_qp");
+    if (r)
+        return r;
     struct iw_dial *dial = iw_qp(qp)->dial;
-    int r = iw_dial_check(dial, attr, attr_mask);
+    r = iw_dial_check(dial, attr, attr_mask);
     if (r)
         return r;
     bool reset = (attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
@@ -90,6 +98,8 @@ VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
         iw_dial_renew(dial);
     else if (!r)
         iw_dial_moved(dial, attr, attr_mask);
+    if (!r && (attr_mask & IBV_QP_STATE))
+        iw_shadow_moved(iw_qp(qp)->shadow, attr->qp_state);
     return r;
 }
 
@@ -102,6 +112,9 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
         return iw_refuse("ibv_query_qp", ARGUMENT);
     if (iw_chaos(IW_FAULT_QUERY_QP, NULL))
         return ENOMEM;
+    int r = iw_life_over(qp, "ibv_query_qp");
+    if (r)
+        return r;
     iw_qp_query(iw_qp(qp), attr, init_attr ? init_attr : &unwanted);
     return 0;
 }
@@ -110,6 +123,9 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
     if (!qp)
         return iw_refuse("ibv_destroy_qp", ARGUMENT);
+    int r = iw_life_over(qp, "ibv_destroy_qp");
+    if (r)
+        return r;
     struct iw_dial *dial = iw_qp(qp)->dial;
     struct iw_ud *ud = iw_qp(qp)->datagrams ? iw_ud(iw_qp(qp)) : NULL;
     if (iw_chaos_on())

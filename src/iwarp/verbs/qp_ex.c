@@ -5,11 +5,13 @@
  * build_lock is held from start to complete or abort, so threads that build take turns, and nobody
  * else waits.
  */
+#include "advice/life.h"
 #include "device/context.h"
 #include "faults/like.h"
 #include "qp/qp.h"
 #include "qpn/dial.h"
 #include "ud/ud.h"
+#include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -79,6 +81,26 @@ static int wr_complete(struct ibv_qp_ex *q)
     if (!r && b->count)
         r = iw_post_send(qp, b->wr, &bad, IW_POST_ALL);
     lock_put(&qp->build_lock);
+    return r;
+}
+
+/* With a check going on. */
+
+static void check_wr_start(struct ibv_qp_ex *q)
+{
+    if (!iw_life_over(&q->qp_base, "ibv_wr_start"))
+        wr_start(q);
+}
+
+static int check_wr_complete(struct ibv_qp_ex *q)
+{
+    struct iw_qp *qp = iw_qp_of(q);
+    struct iw_builder *b = qp->builder;
+    const struct ibv_send_wr *wr = !b->error && b->count ? b->wr : NULL;
+    verbs_check_send(qp, wr);
+    int r = wr_complete(q);
+    if (r)
+        verbs_check_unsent(qp, wr);
     return r;
 }
 
@@ -316,8 +338,8 @@ static void fill(struct ibv_qp_ex *q)
     q->wr_set_inline_data_list = wr_set_inline_data_list;
     q->wr_set_sge = wr_set_sge;
     q->wr_set_sge_list = wr_set_sge_list;
-    q->wr_start = wr_start;
-    q->wr_complete = wr_complete;
+    q->wr_start = iw_advice_on() ? check_wr_start : wr_start;
+    q->wr_complete = iw_advice_on() ? check_wr_complete : wr_complete;
     q->wr_abort = wr_abort;
     q->wr_atomic_write = wr_atomic_write;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
+#include "advice/life.h"
 #include "faults/chaos.h"
 #include "faults/like.h"
 #include "faults/plight.h"
@@ -22,6 +23,7 @@ VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
     if (!srq)
         return NULL;
     iw_plight_born(&srq->pub, "srq");
+    iw_life_begin(&srq->pub, "SRQ");
     return &srq->pub;
 }
 
@@ -58,6 +60,9 @@ VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 {
     if (!srq)
         return iw_refuse(__func__, ARGUMENT);
+    int r = iw_life_over(srq, __func__);
+    if (r)
+        return r;
     unsigned users = atomic_load(&iw_srq(srq)->users);
     if (users)
         return iw_refuse("ibv_destroy_srq", SRQ_USED, users);

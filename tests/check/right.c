@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the wrong programs do, done right: nothing is found. */
+#include "wrong/kit.h"
+
+static void sleep_right(struct end *e)
+{
+    struct ibv_cq *cq;
+    struct ibv_wc wc;
+    void *context;
+    must(!ibv_req_notify_cq(e->cq, 0));
+    while (ibv_poll_cq(e->cq, 1, &wc) == 0) {
+        must(!ibv_get_cq_event(e->channel, &cq, &context));
+        ibv_ack_cq_events(cq, 1);
+        must(!ibv_req_notify_cq(cq, 0));
+    }
+    must(wc.status == IBV_WC_SUCCESS);
+}
+
+static void read_right(void)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)a.buffer, .length = 8, .lkey = a.mr->lkey};
+    struct ibv_send_wr *bad, wr = {
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .opcode = IBV_WR_RDMA_READ,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .wr.rdma = {(uintptr_t)b.buffer, b.mr->rkey},
+                             };
+    must(!ibv_post_send(a.qp, &wr, &bad));
+    wait_for(&a);
+}
+
+int main(void)
+{
+    cqe = 2 * DEPTH;
+    must(!ibv_fork_init());
+    ends_open();
+    for (int i = 0; i < DEPTH / 2; i++)
+        receive_it(&b, BYTES);
+    for (int i = 1; i <= DEPTH / 2; i++) {
+        if (i % 2)
+            a.buffer[0] = (char)i; /* all that was posted is completed */
+        send_it(&a, i % 2 ? 1 : BYTES, i % 2 ? 0 : IBV_SEND_SIGNALED);
+        if (i % 2 == 0)
+            wait_for(&a);
+        sleep_right(&b);
+    }
+    read_right();
+    ends_close();
+    return 0;
+}
