@@ -60,6 +60,26 @@ pair ib_send_bw -F -d anyroce0 -c UD -s 512 -e -n 1000
 pair ib_send_bw -F -d anyroce0 -c UD -q 2 -n 1000
 pair ib_send_bw -F -d anyroce0 -c UD -b -n 1000
 
+# UCX, which looks at the headers and does its own repeating; by UD alone, and RC that UD sets up.
+if command -v ucx_perftest >/dev/null && compgen -G '/usr/lib/*/ucx/libuct_ib.so*' >/dev/null; then
+    for tls in ud_verbs,self rc_v,ud_v,self; do
+        for test in tag_lat tag_bw ucp_put_lat ucp_get ucp_fadd ucp_am_lat; do
+            port=$(free_port)
+            start_server server "$port" "${there[@]}" "UCX_TLS=$tls" ucx_perftest -p "$port"
+            start client "${there[@]}" "UCX_TLS=$tls" ucx_perftest -t $test -n 200 -p "$port" 127.0.0.1
+            expect_status "UCX $tls $test" client 120 0 server
+            expect_status "UCX $tls $test" server 30 0 client
+        done
+    done
+fi
+if command -v fi_pingpong >/dev/null; then
+    port=$(free_port)
+    start_server server "$port" "${there[@]}" fi_pingpong -p verbs -e dgram -I 50 -B "$port"
+    start client "${there[@]}" fi_pingpong -p verbs -e dgram -I 50 -P "$port" 127.0.0.1
+    expect_status 'fi_pingpong -e dgram' client 120 0 server
+    expect_status 'fi_pingpong -e dgram' server 30 0 client
+fi
+
 # refused PATTERN COMMAND...: no address handle to the other host can be had.
 refused()
 {

@@ -16,6 +16,7 @@
 #define BURST    16          /* datagrams of one system call */
 #define PATIENCE 10000000    /* ns that a receiver may be full */
 #define ALONE    200000000   /* if nothing waits behind it that is for another */
+#define PAUSE    5000        /* ns between two tries, however often one posts and polls */
 #define AGAIN_US 100         /* until the next look, if nobody polls */
 #define OWN_QKEY 0x80000000u /* a Q_Key with this bit stands for the QP's */
 #define CONTROL  (CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int)))
@@ -193,6 +194,7 @@ static enum full full_locked(struct iw_qp *qp)
     bool here = qp->tx.sq.routes[i & qp->tx.sq.mask].here;
     uint64_t now = iw_now();
     assert_held(&qp->tx.lock);
+    ud->tried = now;
     if (!ud->full_since)
         ud->full_since = now;
     uint64_t waited = now - ud->full_since;
@@ -312,6 +314,10 @@ void iw_ud_transmit(struct iw_qp *qp, struct iw_wakes *w)
     if (qp->tx.state != IBV_QPS_RTS && !draining)
         return;
     uint32_t end = draining ? sq->drain : sq->tail;
+    if (sq->cut != end && iw_ud(qp)->full_since && iw_now() - iw_ud(qp)->tried < PAUSE) {
+        try_later_locked(qp);
+        return;
+    }
     while (sq->cut != end && send_locked(qp, end, w))
         ;
     qp->tx.unflushed = 0;

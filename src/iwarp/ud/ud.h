@@ -66,6 +66,7 @@ struct iw_ud {
     /* under tx.lock */
     int out;             /* to this host; -1: not open */
     uint64_t full_since; /* iw_now() when the datagram at sq.cut found no room; 0: it did */
+    uint64_t tried;      /* iw_now() of the last try of it */
     bool renewed;        /* out is new since then */
     uint32_t stopped[IW_UD_STOPPED]; /* numbers of those that took nothing for as long */
     struct iw_timer again;
