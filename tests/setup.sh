@@ -147,11 +147,11 @@ no_test_variables()
     unset "${!ANYWARP_SIW@}" "${!ANYWARP_WALK@}" "${!ANYWARP_TEST@}"
 }
 
-# listening PORT: whether a TCP socket of this machine listens there.
+# listening PORT: whether a TCP socket of this machine listens there, or one of UDP is for anybody.
 listening()
 {
-    grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " \
-        /proc/net/tcp /proc/net/tcp6 2>/dev/null
+    grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0[A7] " \
+        /proc/net/{tcp,tcp6,udp,udp6} 2>/dev/null
 }
 
 # A TCP port that nobody listens on and the kernel does not hand out by itself.

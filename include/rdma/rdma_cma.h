@@ -483,11 +483,17 @@ int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv
 /** Destroys the id, its queue pair and its shared receive queue. */
 void rdma_destroy_ep(struct rdma_cm_id *id);
 
-/* ---- Multicast: datagram ids only, which iWARP has not ---- */
+/* ---- Multicast: ids for datagrams only ---- */
 
-/** @return errno EINVAL (address, or an id for connections), ENOSYS */
+/**
+ * Joins a group. MULTICAST_JOIN follows, with the way to the group in param.ud: the queue pair of the
+ * id hears the group from when that is taken.
+ * @param addr     of the group, IPv4, IPv6 or, as AF_IB, its GID
+ * @param context  the event's private_data
+ * @return errno EINVAL
+ */
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
-/** @return errno EINVAL, ENOTSUP (unknown mask or flags), ENOSYS */
+/** @return errno EINVAL, ENOTSUP (unknown mask or flags) */
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr,
                            void *context);
 /** @return errno EINVAL, EADDRNOTAVAIL (was not joined) */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Open MPI over libfabric's verbs provider, 2 and 4 ranks: with the iWARP device alone, with a RoCE one
-# beside it, and with that alone.
+# beside it, and with that alone; and over UCX, which takes a RoCE device, connected and by datagrams.
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
@@ -11,6 +11,32 @@ cat >"$dir/sums.c" <<'END'
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* What the neighbours put into a window, and all add to it, is there. */
+static void window(int rank, int ranks)
+{
+    enum { N = 1024 };
+    int *w, own[N], got[N], to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks, sum = 0;
+    MPI_Win win;
+    MPI_Win_allocate(2 * N * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &w, &win);
+    for (int i = 0; i < 2 * N; i++)
+        w[i] = 0;
+    for (int i = 0; i < N; i++)
+        own[i] = rank + 10;
+    MPI_Win_fence(0, win);
+    MPI_Put(own, N, MPI_INT, to, 0, N, MPI_INT, win);
+    for (int r = 0; r < ranks; r++) {
+        MPI_Accumulate(own, N, MPI_INT, r, N, N, MPI_INT, MPI_SUM, win);
+        sum += r + 10;
+    }
+    MPI_Win_fence(0, win);
+    MPI_Get(got, N, MPI_INT, to, N, N, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    for (int i = 0; i < N; i++)
+        if (w[i] != from + 10 || w[N + i] != sum || got[i] != sum)
+            MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Win_free(&win);
+}
 
 /* Sums of 4 bytes to 4 MB over all ranks, each looked at. */
 int main(int argc, char **argv)
@@ -30,6 +56,8 @@ int main(int argc, char **argv)
         free(own);
         free(sum);
     }
+    if (argc > 1)
+        window(rank, ranks);
     if (rank == 0)
         printf("%d ranks agree\n", ranks);
     MPI_Finalize();
@@ -48,5 +76,17 @@ for devices in anywarp0=iwarp: 'anywarp0=iwarp: anyroce0=roce:' anyroce0=roce:; 
             failed "$ranks ranks, $devices: no result" sums
     done
 done
+
+if ompi_info 2>/dev/null | grep -q 'MCA pml: ucx'; then
+    for transport in rc_v ud_verbs; do
+        for ranks in 2 4; do
+            start sums -e ANYWARP_DEVICES=anyroce0=roce: -e UCX_TLS=$transport,self -e UCX_NET_DEVICES=anyroce0:1 \
+                mpirun --oversubscribe -np "$ranks" --mca pml ucx --mca osc ucx --mca btl ^openib "$dir/program" window
+            expect_status "$ranks ranks over UCX, $transport" sums 120 0
+            grep -q "^$ranks ranks agree" "$dir/sums" ||
+                failed "$ranks ranks over UCX, $transport: no result" sums
+        done
+    done
+fi
 
 finish

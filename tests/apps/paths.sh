@@ -125,22 +125,26 @@ END
 abi_version uverbs192 4: RNIC 1: CA 5 more " ] || failed 'beside an adapter' both
 fi
 
-# tag_latency WHAT: UCX's messages with tags, over whatever it finds.
+# tag_latency WHAT [TEST]: UCX's messages with tags, or another of its tests, over whatever it finds.
 tag_latency()
 {
     local port
     port=$(free_port)
-    start_server server "$port" ucx_perftest -t tag_lat -n 100 -p "$port"
-    start client ucx_perftest -t tag_lat -n 100 -p "$port" 127.0.0.1
-    expect_status "UCX's tags, $1" client 60 0 server
-    expect_status "UCX's tags, $1" server 30 0 client
+    start_server server "$port" ucx_perftest -t "${2-tag_lat}" -n 100 -w 10 -p "$port"
+    start client ucx_perftest -t "${2-tag_lat}" -n 100 -w 10 -p "$port" 127.0.0.1
+    expect_status "UCX's ${2-tags}, $1" client 60 0 server
+    expect_status "UCX's ${2-tags}, $1" server 30 0 client
 }
 
 # UCX asks for a device node, and takes RoCE devices alone.
 if command -v ucx_perftest >/dev/null && compgen -G '/usr/lib/*/ucx/libuct_ib.so*' >/dev/null; then
     tag_latency 'an iWARP device'
     export ANYWARP_DEVICES=anyroce0=roce:
-    UCX_TLS=^ib tag_latency 'without UD'
+    for transport in rc_v ud_verbs; do
+        for what in tag_lat tag_bw ucp_put_lat ucp_get ucp_fadd ucp_am_lat; do
+            UCX_TLS=$transport,self UCX_NET_DEVICES=anyroce0:1 tag_latency $transport $what
+        done
+    done
     start ucx_info ucx_info -d
     expect_status 'ucx_info' ucx_info 60 0
     tr -s ' \n#' ' ' <"$dir/ucx_info" | grep -q 'Transport: rc_verbs Device: anyroce0:1 ' ||
