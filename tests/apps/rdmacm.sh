@@ -106,7 +106,7 @@ fails()
 }
 
 # Nobody listens; no XRC.
-fails 'return status -1' udaddy -s 127.0.0.1
+fails 'RDMA_CM_EVENT_UNREACHABLE, error: 1' udaddy -s 127.0.0.1
 fails 'rdma_create_ep: Operation not supported' rdma_xclient -c x -s 127.0.0.1
 fails "Couldn't Open the XRC Domain" ibv_xsrq_pingpong
 
