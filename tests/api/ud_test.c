@@ -7,10 +7,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -539,6 +543,77 @@ static void a_receiver_without_receives_holds_up_nobody(void **state)
     assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
 }
 
+/** A process of this host that is stopped, as far as anybody can tell: a socket that is not read.
+ */
+static int stopped_process(uint32_t number)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "anywarp-ud-%06x", number);
+    assert_int_equal(bind(fd, (struct sockaddr *)&name,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)),
+                     0);
+    return fd;
+}
+
+static void a_stopped_process_holds_up_nobody(void **state)
+{
+    struct ibv_sge sge, other;
+    struct ibv_send_wr wr = request(&a, &b, &sge, 1024), dead = request(&a, &b, &other, 1024);
+    const uint32_t number = 0x000345;
+    int fd = stopped_process(number);
+    (void)state;
+    dead.wr.ud.remote_qpn = number;
+    dead.next = &wr;
+    for (unsigned i = 0; i < 1500; i++) { /* more than a queue of the kernel's has */
+        receive(&b, 0, 2048);
+        assert_int_equal(post(&a, &dead), 0);
+        sent(&a);
+        sent(&a);
+        received(&b, 0);
+    }
+    dead.next = NULL;
+    for (unsigned i = 0; i < 20; i++) { /* nothing is behind it */
+        assert_int_equal(post(&a, &dead), 0);
+        sent(&a);
+    }
+    char byte[4096];
+    while (recv(fd, byte, sizeof(byte), MSG_DONTWAIT) > 0)
+        ;
+    assert_int_equal(post(&a, &dead), 0); /* it goes on */
+    sent(&a);
+    assert_true(recv(fd, byte, sizeof(byte), 0) > 1024);
+    close(fd);
+}
+
+/** A child has the memory, and not the sockets. */
+static void a_child_sends_and_receives_nothing(void **state)
+{
+    struct ibv_sge sge;
+    struct ibv_send_wr wr = request(&a, &b, &sge, 8);
+    int status;
+    (void)state;
+    receive(&b, 0, 256);
+    pid_t child = fork();
+    if (!child) {
+        struct ibv_wc wc;
+        if (post(&a, &wr) || ibv_poll_cq(a.cq, 1, &wc) != 1 || wc.status)
+            _exit(1);
+        if (ibv_destroy_qp(b.qp) || ibv_destroy_qp(a.qp))
+            _exit(2);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    struct ibv_wc wc;
+    assert_int_equal(ibv_poll_cq(b.cq, 1, &wc), 0);
+    wr.opcode = IBV_WR_SEND_WITH_IMM;
+    wr.imm_data = 17;
+    assert_int_equal(post(&a, &wr), 0);
+    sent(&a);
+    assert_int_equal(received(&b, 0).imm_data, 17);
+}
+
 static void to_nobody(void **state)
 {
     struct ibv_sge sge;
@@ -666,8 +741,7 @@ static void more_groups_than_the_system_allows(void **state)
     int r = 0;
     (void)state;
     for (unsigned i = 0; i < 5000 && !r; i++) {
-        union ibv_gid gid = {
-            .raw = {[10] = 0xff, 0xff, 239, 2, (uint8_t)(i >> 8), (uint8_t)i}};
+        union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 239, 2, (uint8_t)(i >> 8), (uint8_t)i}};
         r = ibv_attach_mcast(a.qp, &gid, 0);
     }
     assert_true(r == 0 || r == ENOMEM);
@@ -747,6 +821,8 @@ static int run(const char *device, uint8_t index)
         cmocka_unit_test_setup_teardown(states, setup, teardown),
         cmocka_unit_test_setup_teardown(a_receiver_without_receives_holds_up_nobody, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_stopped_process_holds_up_nobody, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_child_sends_and_receives_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(to_nobody, setup, teardown),
         cmocka_unit_test_setup_teardown(many_at_once_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(by_a_shared_receive_queue, setup, teardown),

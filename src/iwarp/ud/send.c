@@ -271,6 +271,7 @@ static bool send_locked(struct iw_qp *qp, uint32_t end, struct iw_wakes *w)
     assert_held(&qp->tx.lock);
     if (fd < 0) {
         lose_locked(qp);
+        iw_sq_retire_locked(qp, w);
         return true;
     }
     iw_copy_begin(qp->pd);
