@@ -183,6 +183,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         pthread_testcancel();
         struct cma_event *event = take_deliverable(cma_channel(channel));
         if (event) {
+            iw_cm_life_begin(event, "CM event");
             *out = &event->pub;
             return 0;
         }

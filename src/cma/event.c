@@ -153,11 +153,13 @@ int rdma_ack_cm_event(struct rdma_cm_event *pub)
     if (!pub)
         return cma_fail(iw_refuse(__func__, ARGUMENT));
     struct cma_event *event = container_of(pub, struct cma_event, pub);
+    if (iw_cm_life_over(event, __func__))
+        return cma_fail(EINVAL); /* told as a finding */
 
     lock_get(&cma_events);
     acked_locked(event);
     lock_put(&cma_events);
-    free(event);
+    iw_cm_life_end(event);
     return 0;
 }
 

@@ -97,6 +97,8 @@ struct cma_id *cma_enter(struct rdma_cm_id *pub, enum cma_call call)
         return NULL;
     }
     struct cma_id *id = cma_id(pub);
+    if (iw_cm_life_over(id, calls[call].function))
+        return NULL;
     lock_get(&id->lock);
     if (cma_may(id, call) == 0)
         return id;

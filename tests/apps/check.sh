@@ -39,15 +39,16 @@ expect 143 'exit status 143' sh -c 'kill $$'
 # ---- wrong programs ----
 
 wrong=$BUILDDIR/tests/check/wrong
-# has JSON NAME LINE [FINDING]: the finding is there, and, if LINE is not 0, one of its frames is in
+# has JSON PROGRAM LINE [FINDING]: the finding is there, and, if LINE is not 0, one of its frames is in
 # that line; beside it, and the other one, there are notes alone.
 has()
 {
     python3 - "$@" <<'EOF'
 import json, sys
-report, name, line = json.load(open(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+report, program, line = json.load(open(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+name = program.split('-')[0]
 found = [f for f in report['findings'] if f['name'] == name]
-lines = [s['line'] for f in found for s in f['frames'] if (s['source'] or '').endswith(f'/{name}.c')]
+lines = [s['line'] for f in found for s in f['frames'] if (s['source'] or '').endswith(f'/{program}.c')]
 others = [f['name'] for f in report['findings'] if f['name'] not in (name, *sys.argv[4:]) and f['level'] != 'note']
 assert found, f'not found; {[f["name"] for f in report["findings"]]}'
 assert not line or line in lines, f'line {line} is not in {lines}'
@@ -67,7 +68,7 @@ for file in "$SRCDIR"/tests/check/wrong/*.c; do
     status=$?
     has "$dir/$name" "$name" "${line:-0}" ${also:+"$also"} 2>"$dir/has.err" ||
         failed "$name: $(tail -n 1 "$dir/has.err")" "$name" out
-    level=$(awk -v name="$name" '$1 == name { print $2 }' "$dir/list")
+    level=$(awk -v name="${name%-*}" '$1 == name { print $2 }' "$dir/list")
     { [ "$level" = error ] && [ $status != 99 ]; } || { [ "$level" != error ] && [ $status = 99 ]; } &&
         failed "$name is $level: status $status" "$name" out
     ! grep -qaE 'runtime error:|ERROR: [A-Za-z]*Sanitizer' "$dir/out.err" ||

@@ -9,6 +9,7 @@ cd "${1:-$SRCDIR/src}" || exit 99
 # What needs no sentence: it was told where it happened, an event tells, or programs do not call it.
 told=(
     'cma/cma.h:'
+    'cma/event.c:.*told as a finding'
     'cma/ep.c:.*event->status'
     'cma/route.c:.*cma_addr_lacks_scope'
     'cma/state.c:.* no = -EINVAL'

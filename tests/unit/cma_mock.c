@@ -546,6 +546,22 @@ void iw_cm_advise(enum iw_finding finding, const char *object, const char *sente
     (void)finding, (void)object, (void)sentence;
 }
 
+void iw_cm_life_begin(const void *object, const char *kind)
+{
+    (void)object, (void)kind;
+}
+
+void iw_cm_life_end(void *object)
+{
+    free(object);
+}
+
+bool iw_cm_life_over(const void *object, const char *call)
+{
+    (void)object, (void)call;
+    return false;
+}
+
 bool iw_cm_chaos(enum iw_fault fault, const void *object)
 {
     (void)fault, (void)object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What librdmacm hears of the host's interfaces and addresses. */
+#include "advice/life.h"
 #include "cm/port.h"
-#include "advice/advice.h"
 #include "device/context.h"
 #include "device/netif.h"
 #include "engine/timer.h"
@@ -55,4 +55,19 @@ void iw_cm_advise(enum iw_finding finding, const char *object, const char *sente
 {
     if (iw_advice_on())
         iw_advise(finding, object, iw_stack_here(), "%s", sentence);
+}
+
+void iw_cm_life_begin(const void *object, const char *kind)
+{
+    iw_life_begin(object, kind);
+}
+
+void iw_cm_life_end(void *object)
+{
+    iw_life_end(object);
+}
+
+bool iw_cm_life_over(const void *object, const char *call)
+{
+    return iw_life_over(object, call) != 0;
 }

@@ -268,4 +268,11 @@ IW_CM_EXPORT bool iw_cm_chaos(enum iw_fault fault, const void *object);
 /** Writes a finding about @p object, from the caller's stack; see advice/advice.h. */
 IW_CM_EXPORT void iw_cm_advise(enum iw_finding finding, const char *object, const char *sentence);
 
+/* The life of an object of librdmacm that the program knows; see advice/life.h. */
+IW_CM_EXPORT void iw_cm_life_begin(const void *object, const char *kind);
+/** Frees @p object. */
+IW_CM_EXPORT void iw_cm_life_end(void *object);
+/** @return whether it is destroyed, which is told */
+IW_CM_EXPORT bool iw_cm_life_over(const void *object, const char *call);
+
 #endif
