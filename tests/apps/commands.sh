@@ -19,7 +19,8 @@ private_network()
 
 listeners()
 {
-    awk '$4 == "0A"' /proc/net/tcp /proc/net/tcp6 2>/dev/null | wc -l
+    # Of TCP, and of UDP for anybody.
+    awk '$4 == "0A" || $4 == "07"' /proc/net/{tcp,tcp6,udp,udp6} 2>/dev/null | wc -l
 }
 
 # more_listeners THAN: waits for one.
