@@ -13,6 +13,7 @@ available()
     tls) [ -x "$build/bench/raw_tls" ] && command -v ib_write_bw >/dev/null ;;
     ucx) ucx_usable && command -v ucx_perftest >/dev/null ;;
     libfabric) ucx_usable && command -v fi_pingpong >/dev/null ;;
+    without) [ -n "$without" ] && command -v ib_write_bw >/dev/null ;;
     esac
 }
 
@@ -72,6 +73,13 @@ with()
         local -x "${1?}"
         shift
     done
+    "$@"
+}
+
+# on_other COMMAND...: on the build that is compared with.
+on_other()
+{
+    local anywarp=$without
     "$@"
 }
 
