@@ -48,7 +48,8 @@ END
 
 try()
 {
-    local file=$1 name=${1##*/} begin=$SECONDS
+    local file=$1 name=${1##*/} passed=$2 begin=$SECONDS
+    shift 2
     mkdir "$dir/work" "$dir/work/anywarp"
     tar -C "$SRCDIR" -c --exclude=./build --exclude='./build-*' --exclude=./.git \
         --exclude='./_*' . | tar -C "$dir/work/anywarp" -x || failed "copying $SRCDIR"
@@ -57,14 +58,16 @@ try()
     chmod 755 "$dir"
     [ "$(id -u)" != 0 ] || chown -R 65534:65534 "$dir/work"
     python3 "$SRCDIR/tests/ci/steps.py" "$file" >"$dir/steps" || failed "$name: no steps"
-    grep -q 'make check' "$dir/steps" || failed "$name: has no tests"
-    (cd "$dir/work" && as_user sh -c "$(cat "$dir/steps")") >"$dir/$name" 2>"$dir/$name.err" ||
+    grep -q 'make check\|COMMAND' "$dir/steps" || failed "$name: has no tests"
+    (cd "$dir/work" && as_user env "$@" sh -c "$(cat "$dir/steps")") >"$dir/$name" 2>"$dir/$name.err" ||
         failed "$name: exit status $?" "$name"
     grep -q anywarp0 "$dir/$name" || failed "$name: no device" "$name"
-    [ "$(grep -c '^PASSED' "$dir/$name")" = 2 ] || failed "$name: not all tests ran" "$name"
+    [ "$(grep -c '^PASSED' "$dir/$name")" = "$passed" ] || failed "$name: not all tests ran" "$name"
+    [ "$(grep -c '^passed: with faults' "$dir/$name")" = 20 ] || failed "$name: no faults" "$name"
     echo "$name: $((SECONDS - begin)) s"
     rm -rf "$dir/work"
 }
-try "$SRCDIR/doc/ci/github-actions.yml"
-try "$SRCDIR/doc/ci/gitlab-ci.yml"
+try "$SRCDIR/doc/ci/github-actions.yml" 2
+try "$SRCDIR/doc/ci/gitlab-ci.yml" 2
+try "$SRCDIR/doc/ci/action.yml" 0 SOURCES="$dir/work/anywarp" COMMAND='make check' SEEDS=20
 finish

@@ -38,9 +38,12 @@ static struct {
         const char *name;
         uint64_t count;
     } kinds[KINDS];
-    char **replay; /* lines, sorted */
+    uint64_t next[IW_FAULTS]; /* happens when it is 1; 0: the plan decides */
+    char **replay;            /* lines, sorted */
     size_t nreplay;
 } chaos = {.lock = LOCK(LOCK_CHAOS)};
+
+_Atomic bool iw_chaos_asked;
 
 static int by_text(const void *a, const void *b)
 {
@@ -133,7 +136,8 @@ void iw_chaos_left(const char *objects)
 
 static void start(void)
 {
-    const char *wrong = iw_plan_parse(&chaos.plan, iw_conf()->chaos);
+    const char *wrong =
+        iw_conf()->chaos[0] ? iw_plan_parse(&chaos.plan, iw_conf()->chaos) : NULL; /* all zeros */
     chaos.broken = wrong != NULL;
     if (wrong)
         iw_log(IW_LOG_ERR, "ANYWARP_CHAOS=%s: %s; no faults", iw_conf()->chaos, wrong);
@@ -215,11 +219,12 @@ static uint64_t decide_locked(enum iw_fault fault, const struct object *o, uint6
 {
     char line[LINE];
     assert_held(&chaos.lock);
-    if (!chaos.plan.replay[0] &&
+    bool asked = chaos.next[fault] && !--chaos.next[fault];
+    if (!asked && !chaos.plan.replay[0] &&
         !iw_plan_decide(&chaos.plan, chaos.process, fault, o->kind, o->number, call))
         return 0;
     iw_plan_line(line, sizeof(line) - 1, chaos.process, fault, o->kind, o->number, call);
-    if (chaos.plan.replay[0] && !replayed(line, fault, o, call))
+    if (!asked && chaos.plan.replay[0] && !replayed(line, fault, o, call))
         return 0;
     iw_log(IW_LOG_INFO, "fault: %s", line);
     put(line);
@@ -275,6 +280,18 @@ uint64_t iw_chaos_hit(enum iw_fault fault, const void *object)
 uint64_t iw_chaos_hit_at(enum iw_fault fault, const void *object, uint64_t call)
 {
     return ask(fault, object, call);
+}
+
+void iw_chaos_next(enum iw_fault fault, unsigned skip)
+{
+    start_once();
+    lock_get(&chaos.lock);
+    if (fault == IW_FAULTS)
+        memset(chaos.next, 0, sizeof(chaos.next));
+    else
+        chaos.next[fault] = (uint64_t)skip + 1;
+    lock_put(&chaos.lock);
+    atomic_store(&iw_chaos_asked, true);
 }
 
 /* The child has a name of its own: the first one of rping is rping.1. No knob is read here. */

@@ -13,10 +13,23 @@
 #include "env/conf.h"
 #include "faults/plan.h"
 
+#include <stdatomic.h>
+
+/** A program has asked for faults itself; only iw_chaos_next() sets it. */
+extern _Atomic bool iw_chaos_asked;
+
 static inline bool iw_chaos_on(void)
 {
-    return __builtin_expect(iw_conf()->chaos[0] != '\0', 0);
+    return __builtin_expect(iw_conf()->chaos[0] != '\0' ||
+                                atomic_load_explicit(&iw_chaos_asked, memory_order_relaxed),
+                            0);
 }
+
+/**
+ * Has a fault happen once, after @p skip times that it could.
+ * @param fault  IW_FAULTS: none, and what has not happened is forgotten
+ */
+void iw_chaos_next(enum iw_fault fault, unsigned skip);
 
 /** A new object: numbered from 1 among those of its kind, a constant string. */
 void iw_chaos_born(const void *object, const char *kind);

@@ -16,6 +16,8 @@
 #include "verbs/late_recv.h"
 #include "verbs/ops.h"
 
+#include <anywarp/chaos.h>
+
 #define LATE_POLLS   200 /* at most, that do not find a completion which is there */
 #define BURST_POLLS  2000
 #define BURST_COUNT  8
@@ -264,13 +266,42 @@ static int chaos_req_notify_cq(struct ibv_cq *cq, int solicited_only)
     return r;
 }
 
+static atomic_bool opened; /* a context that has the plain functions */
+
 void verbs_chaos_fill_ops(struct verbs_context *v)
 {
-    if (!iw_chaos_on())
+    if (!iw_chaos_on()) {
+        atomic_store_explicit(&opened, true, memory_order_relaxed);
         return;
+    }
     v->context.ops.post_send = chaos_post_send;
     v->context.ops.post_recv = chaos_post_recv;
     v->context.ops.post_srq_recv = chaos_post_srq_recv;
     v->context.ops.poll_cq = chaos_poll_cq;
     v->context.ops.req_notify_cq = chaos_req_notify_cq;
+}
+
+/** Whether it is asked for by a call that looks for faults at any time. */
+static bool is_call(enum iw_fault fault)
+{
+    switch (fault) {
+    case IW_FAULT_POST_SEND:
+    case IW_FAULT_POST_RECV:
+    case IW_FAULT_POST_SRQ_RECV:
+    case IW_FAULT_REQ_NOTIFY_CQ:
+        return false;
+    default:
+        return iw_fault_info(fault)->error != 0;
+    }
+}
+
+VERBS_EXPORT int anywarp_chaos_next(const char *name, unsigned skip)
+{
+    enum iw_fault fault = name ? iw_fault_find(name) : IW_FAULTS;
+    if (name && fault == IW_FAULTS)
+        return ENOENT;
+    if (name && !is_call(fault) && atomic_load_explicit(&opened, memory_order_relaxed))
+        return EBUSY;
+    iw_chaos_next(fault, skip);
+    return 0;
 }
