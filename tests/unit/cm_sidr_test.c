@@ -42,6 +42,14 @@ static int hear(void *owner, const struct iw_cm_event *event)
     return refuse;
 }
 
+/** From now on the handler takes requests, or none. */
+static void take(bool some)
+{
+    pthread_mutex_lock(&heard.mutex);
+    heard.refuse = !some;
+    pthread_mutex_unlock(&heard.mutex);
+}
+
 /** The event number @p i, waited for. */
 static struct iw_cm_event *event(unsigned i)
 {
@@ -58,6 +66,14 @@ static unsigned events(void)
     unsigned n = heard.n;
     pthread_mutex_unlock(&heard.mutex);
     return n;
+}
+
+/** All events from this one on. */
+static void forget(unsigned i)
+{
+    pthread_mutex_lock(&heard.mutex);
+    heard.n = i;
+    pthread_mutex_unlock(&heard.mutex);
 }
 
 /* ---- ends ---- */
@@ -158,9 +174,7 @@ static void barrier(int fd, const struct sockaddr_storage *to)
     assert_int_equal(iw_sidr_reject(r, NULL, 0), 0);
     iw_sidr_destroy(r);
     assert_int_equal(next(fd, NULL).id, s.id);
-    pthread_mutex_lock(&heard.mutex);
-    heard.n = n;
-    pthread_mutex_unlock(&heard.mutex);
+    forget(n);
 }
 
 /* ---- tests ---- */
@@ -176,8 +190,8 @@ static void write_rules(const char *rules)
 static int setup(void **state)
 {
     (void)state;
-    heard.n = 0;
-    heard.refuse = false;
+    take(true);
+    forget(0);
     write_rules("allow from any\nallow to any\n");
     return 0;
 }
@@ -366,12 +380,10 @@ static void the_handler_takes_none(void **state)
     struct iw_sidr *l = listener(AF_INET, &to);
     int fd = stranger(&own);
     struct sidr s = request(1);
-    heard.refuse = true;
+    take(false);
     say(fd, &to, &s);
     event(0);
-    pthread_mutex_lock(&heard.mutex);
-    heard.refuse = false;
-    pthread_mutex_unlock(&heard.mutex);
+    take(true);
     /* It was dropped without a word, as if it had never come. */
     struct pollfd p = {.fd = fd, .events = POLLIN};
     do
