@@ -79,4 +79,19 @@ says 'for seed in 1 2 3 4 5 6 7 8; do anywarp chaos --seed $seed --placement sh 
 mend 2
 works 'with its second change'
 [ "$(pieces)" = 0 ] || failed "runs are still spoilt by pieces" out
+
+# late: whether one of some runs tells of the receive.
+late()
+{
+    for _ in 1 2 3 4 5; do
+        timeout -k 5 60 "$ANYWARP" check sh post.sh >out 2>out.err || failed "check" out
+        ! grep -q '^anywarp: warning: late_receive' out.err || return 0
+    done
+    return 1
+}
+says 'anywarp check sh post.sh'
+late || failed "check does not find the late receive" out
+mend 3
+works 'with its third change'
+! late || failed "check still finds a late receive" out
 finish
