@@ -97,6 +97,12 @@ expect_status 'rc_ping with a server' client 30 0 server
 expect_status 'rc_ping' server 20 0 client
 expect_text 'rc_ping' client '^1000 round trips$'
 port=$(free_port)
+start_server server "$port" "$programs/ud_ping" "$port"
+start client "$programs/ud_ping" "$port" 127.0.0.1
+expect_status 'ud_ping with a server' client 60 0 server
+expect_status 'ud_ping' server 20 0 client
+expect_text 'ud_ping' client '^1000 round trips$'
+port=$(free_port)
 for times in 1 1000; do
     start_server server "$port" "$programs/al_echo" -p "$port"
     start client "$programs/al_echo" -p "$port" -n $times 127.0.0.1 hello
@@ -239,6 +245,8 @@ wrong_usage al_echo -x
 wrong_usage al_echo one
 wrong_usage al_echo one two three
 wrong_usage rc_ping
+wrong_usage ud_ping
+wrong_usage ud_ping 1 2 3
 wrong_usage rc_ping one two
 wrong_usage rc_ping 1 2 3
 wrong_usage rs_echo -p
