@@ -93,7 +93,7 @@ IBVERBS_PRIVATE_59
 IBVERBS_PRIVATE_64
 IBVERBS_PRIVATE_65
 ANYWARP_1.0
-ANYWARP_PRIVATE_1' '^iw_(cm|eventfd)_[a-z_]*@ANYWARP_PRIVATE_1$|@IBVERBS_PRIVATE_'
+ANYWARP_PRIVATE_1' '^iw_(cm|eventfd|sidr)_[a-z_]*@ANYWARP_PRIVATE_1$|@IBVERBS_PRIVATE_'
 
 exported "$verbs" | grep -q '^iw_cm_connect@ANYWARP_PRIVATE_1$' ||
     fail "$verbs: librdmacm's door is not exported"
