@@ -208,7 +208,8 @@ static uint32_t sum(struct rdma_cm_id *id, uint32_t first, uint32_t second)
     post_numbers(id->qp, &sge[0], &sge[1], target);
     await_completions(cq, 2); /* of the Send and of the reply */
 
-    rdma_disconnect(id);
+    if (rdma_disconnect(id))
+        err(1, "rdma_disconnect");
     await(RDMA_CM_EVENT_DISCONNECTED);
     rdma_destroy_qp(id);
     ibv_dereg_mr(mr);
