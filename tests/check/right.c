@@ -46,6 +46,7 @@ int main(void)
         sleep_right(&b);
     }
     read_right();
+    receive_it(&a, BYTES); /* a region that it names goes after the QP */
     ends_close();
     return 0;
 }

@@ -33,6 +33,9 @@
     X(DEREG_IN_USE, "dereg_in_use", ERROR,                                                         \
       "a region is deregistered while work that is not completed uses it",                         \
       "Poll the completions of all that uses a region, then deregister it")                        \
+    X(DEREG_POSTED, "dereg_posted", WARNING,                                                       \
+      "a region is deregistered while a receive of a connected QP names it",                       \
+      "Disconnect, or destroy the QP, before you deregister what its receives name")               \
     X(READ_DEPTH, "read_depth", ERROR,                                                             \
       "a Read or atomic is posted where the connection allows none",                               \
       "Connect with initiator_depth, and accept with responder_resources, of at least 1")          \

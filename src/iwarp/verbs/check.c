@@ -73,23 +73,53 @@ void verbs_check_cq(struct iw_cq *cq)
 
 struct use {
     uint32_t lkey;
-    const struct iw_qp *by;
-    uint64_t wr_id;
+    const struct iw_qp *by, *posted_by; /* work in flight; a receive that waits */
+    uint64_t wr_id, posted_wr_id;
 };
+
+static bool names(const struct ibv_sge *sge, uint32_t n, uint32_t lkey)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (sge[k].lkey == lkey && sge[k].length)
+            return true;
+    return false;
+}
+
+static void look_at_sends(const struct iw_qp *qp, struct use *u)
+{
+    const struct iw_sq *sq = &qp->tx.sq;
+    assert_held(&qp->tx.lock);
+    for (uint32_t i = sq->head; i != sq->tail; i++)
+        if (names(iw_sq_sge(sq, i), iw_sq_at(sq, i)->nsge, u->lkey)) {
+            u->by = qp;
+            u->wr_id = iw_sq_at(sq, i)->wr_id;
+        }
+}
+
+static void look_at_receives(struct iw_qp *qp, struct use *u)
+{
+    struct iw_rq *rq = &qp->own_rq;
+    lock_get(&rq->lock);
+    for (uint32_t i = rq->head; i != rq->tail; i++) {
+        const struct iw_rqe *e = &rq->ring[i & rq->mask];
+        if (names(rq->sge + (size_t)(i & rq->mask) * rq->max_sge, e->nsge, u->lkey)) {
+            u->posted_by = qp;
+            u->posted_wr_id = e->wr_id;
+        }
+    }
+    lock_put(&rq->lock);
+}
 
 static void look_for_use(struct iw_qp *qp, void *arg)
 {
     struct use *u = arg;
-    const struct iw_sq *sq = &qp->tx.sq;
-    if (u->by || !lock_try(&qp->tx.lock))
+    if (!lock_try(&qp->tx.lock))
         return;
-    bool alive = qp->tx.linked && qp->tx.state == IBV_QPS_RTS && !atomic_load(&qp->end.over);
-    for (uint32_t i = sq->head; alive && i != sq->tail; i++)
-        for (unsigned k = 0; k < iw_sq_at(sq, i)->nsge; k++)
-            if (iw_sq_sge(sq, i)[k].lkey == u->lkey && iw_sq_sge(sq, i)[k].length) {
-                u->by = qp;
-                u->wr_id = iw_sq_at(sq, i)->wr_id;
-            }
+    if (qp->tx.linked && qp->tx.state == IBV_QPS_RTS && !atomic_load(&qp->end.over)) {
+        look_at_sends(qp, u);
+        if (qp->rq == &qp->own_rq)
+            look_at_receives(qp, u);
+    }
     lock_put(&qp->tx.lock);
 }
 
@@ -104,6 +134,11 @@ void verbs_check_dereg(const struct ibv_mr *mr)
                   "the region with key 0x%08x is deregistered, and the work request with wr_id "
                   "0x%" PRIx64 " that uses it is not completed",
                   mr->lkey, u.wr_id);
+    if (u.posted_by)
+        iw_advise(IW_FINDING_DEREG_POSTED, iw_shadow_name(u.posted_by->shadow), iw_stack_here(),
+                  "the region with key 0x%08x is deregistered, and the receive with wr_id "
+                  "0x%" PRIx64 " that names it is posted on a connected QP",
+                  mr->lkey, u.posted_wr_id);
 }
 
 /* ---- posting ---- */
