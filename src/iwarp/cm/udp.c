@@ -21,25 +21,22 @@ static void set_int(int fd, int level, int name, int value)
 int iw_udp_open(const struct sockaddr *addr, bool afonly)
 {
     socklen_t len = addr_len(addr);
-    long fd;
     if (!len)
         return -EAFNOSUPPORT;
-    do
-        fd = sys_socket(addr_family(addr), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP);
-    while (fd == -EMFILE && iw_fd_more());
+    int fd =
+        iw_fd_socket(addr_family(addr), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP);
     if (fd < 0)
-        return (int)fd;
-    fd = iw_fd_high((int)fd);
+        return fd;
     if (addr_family(addr) == AF_INET6) {
-        set_int((int)fd, IPPROTO_IPV6, IPV6_V6ONLY, afonly);
-        set_int((int)fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+        set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, afonly);
+        set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
     } else {
-        set_int((int)fd, IPPROTO_IP, IP_PKTINFO, 1);
+        set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
     }
-    long r = sys_bind((int)fd, addr, len);
+    long r = sys_bind(fd, addr, len);
     if (!r)
-        return (int)fd;
-    sys_close((int)fd);
+        return fd;
+    sys_close(fd);
     return (int)r;
 }
 

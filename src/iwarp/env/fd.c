@@ -32,3 +32,12 @@ int iw_fd_high(int fd)
     sys_close(fd);
     return (int)high;
 }
+
+int iw_fd_socket(int domain, int type, int protocol)
+{
+    long fd;
+    do
+        fd = sys_socket(domain, type, protocol);
+    while (fd == -EMFILE && iw_fd_more());
+    return fd < 0 ? (int)fd : iw_fd_high((int)fd);
+}

@@ -13,6 +13,9 @@
 /** @return the new number of the new descriptor @p fd, or @p fd where there is none above 1023 */
 int iw_fd_high(int fd);
 
+/** A socket. @return as iw_fd_high(), or a negative errno */
+int iw_fd_socket(int domain, int type, int protocol);
+
 /** Raises the soft limit by a step. @return false if it is the hard one */
 bool iw_fd_more(void);
 

@@ -69,14 +69,30 @@ static int claim(struct iw_number_port *p, uint16_t port)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "anywarp-port-%u", port);
-    long fd = sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = iw_fd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return (int)fd;
-    p->claim = iw_fd_high((int)fd);
+        return fd;
+    p->claim = fd;
     int r = (int)sys_bind(p->claim, (struct sockaddr *)&name,
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));
     if (r)
         unclaim(p);
+    return r;
+}
+
+static int bind_one(const struct sockaddr *any, socklen_t len, int *out)
+{
+    const int no = 0;
+    int fd = iw_fd_socket(any->sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return fd;
+    if (any->sa_family == AF_INET6)
+        sys_setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+    int r = (int)sys_bind(fd, any, len);
+    if (r)
+        sys_close(fd);
+    else
+        *out = fd;
     return r;
 }
 
@@ -85,24 +101,10 @@ static int bind_datagrams(uint16_t port, int *out)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
-    const int no = 0;
-    long fd = sys_socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = fd;
-    if (fd >= 0) {
-        sys_setsockopt((int)fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-        r = sys_bind((int)fd, (struct sockaddr *)&six, sizeof(six));
-    }
-    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL) {
-        if (fd >= 0)
-            sys_close((int)fd);
-        r = fd = sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd >= 0)
-            r = sys_bind((int)fd, (struct sockaddr *)&four, sizeof(four));
-    }
-    if (r < 0 && fd >= 0)
-        sys_close((int)fd);
-    if (r >= 0)
-        *out = iw_fd_high((int)fd);
-    return r < 0 ? (int)r : 0;
+    int r = bind_one((struct sockaddr *)&six, sizeof(six), out);
+    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
+        r = bind_one((struct sockaddr *)&four, sizeof(four), out);
+    return r;
 }
 
 static int claim_and_bind(struct iw_number_port *p, uint16_t port, int *datagrams)

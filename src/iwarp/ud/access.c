@@ -2,10 +2,12 @@
 #include "ud/access.h"
 
 #include "common/addr.h"
+#include "device/netif.h"
 #include "env/access.h"
 #include "env/conf.h"
 #include "env/log.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PLACES 64
@@ -15,7 +17,7 @@
 struct verdict {
     struct in6_addr from;
     uint16_t port;
-    bool yes;
+    bool here, yes;
     uint64_t until;
 };
 
@@ -67,13 +69,24 @@ bool iw_ud_access_to(const char *call, const struct in6_addr *to, bool here)
     return false;
 }
 
-static bool judge(const struct in6_addr *from, uint16_t port)
+static bool is_of_this_host(const struct in6_addr *ip)
 {
-    char why[IW_ACCESS_WHY_MAX], where[ADDR_TEXT_MAX];
+    struct iw_cm_local *list = NULL;
+    int n = iw_netif_locals(&list);
+    bool found = IN6_IS_ADDR_V4MAPPED(ip) && ip->s6_addr[12] == 127;
+    for (int i = 0; !found && i < n; i++)
+        found = memcmp(&list[i].gid, ip, sizeof(*ip)) == 0;
+    free(list);
+    return found;
+}
+
+static bool judge(const struct in6_addr *from, bool here, uint16_t port)
+{
+    char why[IW_ACCESS_WHY_MAX] = "this host has no such address", where[ADDR_TEXT_MAX];
     struct sockaddr_storage peer;
     to_sockaddr(&peer, from, 0);
     struct iw_access_ask ask = {.peer = &peer, .port = port, .identity = ""};
-    if (iw_access(&ask, why) == IW_ACCESS_YES)
+    if ((!here || is_of_this_host(from)) && iw_access(&ask, why) == IW_ACCESS_YES)
         return true;
     addr_text(&peer, where);
     iw_log(IW_LOG_WARN, "datagrams dropped: ANYWARP_ACCESS: %s: %s", why, where);
@@ -88,11 +101,12 @@ static unsigned place_of(const struct in6_addr *from, uint16_t port)
     return hash % PLACES;
 }
 
-static bool known_locked(struct verdict *v, const struct in6_addr *from, uint16_t port,
+static bool known_locked(struct verdict *v, const struct in6_addr *from, bool here, uint16_t port,
                          uint64_t now)
 {
     assert_held(&known.lock);
-    if (v->until > now && v->port == port && memcmp(&v->from, from, sizeof(*from)) == 0)
+    if (v->until > now && v->port == port && v->here == here &&
+        memcmp(&v->from, from, sizeof(*from)) == 0)
         return v->yes;
     if (now - known.since >= VALID) {
         known.since = now;
@@ -100,17 +114,20 @@ static bool known_locked(struct verdict *v, const struct in6_addr *from, uint16_
     }
     if (known.looks++ >= LOOKS)
         return false;
-    *v = (struct verdict){
-        .from = *from, .port = port, .yes = judge(from, port), .until = now + VALID};
+    *v = (struct verdict){.from = *from,
+                          .port = port,
+                          .here = here,
+                          .yes = judge(from, here, port),
+                          .until = now + VALID};
     return v->yes;
 }
 
-bool iw_ud_access_from(const struct in6_addr *from, uint16_t port, uint64_t now)
+bool iw_ud_access_from(const struct in6_addr *from, bool here, uint16_t port, uint64_t now)
 {
     if (!iw_conf()->access[0])
         return true;
     lock_get(&known.lock);
-    bool yes = known_locked(&known.place[place_of(from, port)], from, port, now);
+    bool yes = known_locked(&known.place[place_of(from, port)], from, here, port, now);
     lock_put(&known.lock);
     return yes;
 }

@@ -95,15 +95,16 @@ static bool look_at_udp(const struct iw_ud_socket *s, struct msghdr *m, struct a
     return true;
 }
 
+/** On this host anybody may have written the bytes: of the header the addresses alone are taken. */
 static bool look_at_local(const uint8_t *bytes, struct arrival *a, struct in6_addr *from)
 {
     struct in6_addr to;
     if (a->len < IW_UD_HEADER + IW_UD_GRH)
         return false;
-    memcpy(a->grh, bytes + IW_UD_HEADER, IW_UD_GRH);
+    iw_ud_grh_addresses(bytes + IW_UD_HEADER, from, &to);
     a->payload += IW_UD_GRH;
     a->len -= IW_UD_HEADER + IW_UD_GRH;
-    iw_ud_grh_addresses(a->grh, from, &to);
+    iw_ud_grh(a->grh, &a->h, from, &to, a->len);
     return true;
 }
 
@@ -123,11 +124,13 @@ static bool look_at(const struct iw_ud_socket *s, struct mmsghdr *m, uint64_t *n
     a->len = m->msg_len;
     bool whole = s->way == IW_UD_LOCAL ? look_at_local(bytes, a, &from)
                                        : look_at_udp(s, &m->msg_hdr, a, &from);
-    if (!whole || (ud->block_self && a->h.from == qp->pub.qp_num && s->way == IW_UD_GROUP))
+    if (!whole || a->len > ud->datagrams.max ||
+        (ud->block_self && a->h.from == qp->pub.qp_num && s->way == IW_UD_GROUP))
         return false;
     if (!*now)
         *now = iw_now();
-    return iw_ud_access_from(&from, iw_number_tcp_port(qp->pub.qp_num), *now);
+    return iw_ud_access_from(&from, s->way == IW_UD_LOCAL, iw_number_tcp_port(qp->pub.qp_num),
+                             *now);
 }
 
 /* ---- into a receive ---- */

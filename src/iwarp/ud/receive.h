@@ -3,7 +3,8 @@
  * Receiving datagrams. The sockets are read for as many as receives are posted. Without any they
  * rest for 100 ms at most, as the program may be about to post some; then they are read again, and
  * what finds no receive is dropped, so that no sender waits for a program that posts none. What has
- * another Q_Key, another number, or is not a datagram of an anywarp is dropped at once.
+ * another Q_Key, another number, is longer than the MTU, or is not a datagram of an anywarp is
+ * dropped at once.
  */
 #ifndef ANYWARP_UD_RECEIVE_H
 #define ANYWARP_UD_RECEIVE_H

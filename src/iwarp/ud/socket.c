@@ -54,14 +54,14 @@ static int finish(int fd, long r)
         sys_close(fd);
         return (int)r;
     }
-    return iw_fd_high(fd);
+    return fd;
 }
 
 int iw_ud_open_local(uint32_t qpn)
 {
     struct sockaddr_un name;
     socklen_t len = iw_ud_local_name(&name, qpn);
-    int fd = (int)sys_socket(AF_UNIX, FLAGS, 0);
+    int fd = iw_fd_socket(AF_UNIX, FLAGS, 0);
     if (fd < 0)
         return fd;
     iw_ud_tune(fd, false);
@@ -70,16 +70,16 @@ int iw_ud_open_local(uint32_t qpn)
 
 int iw_ud_open_out(void)
 {
-    int fd = (int)sys_socket(AF_UNIX, FLAGS, 0);
+    int fd = iw_fd_socket(AF_UNIX, FLAGS, 0);
     if (fd < 0)
         return fd;
     iw_ud_tune(fd, false);
-    return finish(fd, 0);
+    return fd;
 }
 
 static int open_group(int domain, const struct sockaddr *any, socklen_t len)
 {
-    int fd = (int)sys_socket(domain, FLAGS, 0);
+    int fd = iw_fd_socket(domain, FLAGS, 0);
     if (fd < 0)
         return fd;
     set(fd, SOL_SOCKET, SO_REUSEADDR, 1);

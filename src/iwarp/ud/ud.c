@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define TRIES 64 /* numbers whose names others have */
+
 static struct lock lock = LOCK(LOCK_UDS);
 static struct list all = {&all, &all};
 
@@ -28,7 +30,7 @@ static void close_all(struct iw_ud *ud)
     close_one(&ud->out);
 }
 
-static int open_all(struct iw_ud *ud)
+static int open_once(struct iw_ud *ud)
 {
     int r = iw_number_take_alone(&ud->number, &ud->in[IW_UD_NET].fd);
     if (r)
@@ -37,6 +39,18 @@ static int open_all(struct iw_ud *ud)
     ud->ipv4 = iw_ud_is_ipv4(ud->in[IW_UD_NET].fd);
     ud->in[IW_UD_LOCAL].fd = iw_ud_open_local(ud->number.qpn);
     return ud->in[IW_UD_LOCAL].fd < 0 ? ud->in[IW_UD_LOCAL].fd : 0;
+}
+
+/** Anybody on this host may have the name of a number, so another number is tried. */
+static int open_all(struct iw_ud *ud)
+{
+    int r = open_once(ud);
+    for (unsigned i = 1; i < TRIES && r == -EADDRINUSE && ud->number.port; i++) {
+        close_all(ud);
+        iw_number_give(&ud->number);
+        r = open_once(ud);
+    }
+    return r;
 }
 
 struct iw_ud *iw_ud_new(uint32_t max)
