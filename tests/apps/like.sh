@@ -4,14 +4,14 @@
 
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
-need rping ibv_devinfo ib_atomic_lat
+need rping ibv_devinfo ibv_rc_pingpong ibv_ud_pingpong ib_atomic_lat mckey
 
 "$ANYWARP" run --like list >"$dir/list" || failed "--like list" list
 mapfile -t adapters < <(sed -n 's/^\([a-z][^:]*\):.*/\1/p' "$dir/list")
-[ "${adapters[*]}" = "cxgb4 i40iw irdma irdma-roce mlx5-cx5 mlx5-cx6 qedr qedr-iwarp rxe siw" ] ||
+[ "${adapters[*]}" = "cxgb4 efa i40iw irdma irdma-roce mlx5-cx5 mlx5-cx6 qedr qedr-iwarp rxe siw" ] ||
     failed "adapters: ${adapters[*]}"
 # A limit without a source is none.
-! grep -E '^ ' "$dir/list" | grep -vqE '^    [a-z_ ]+ +([0-9]+|none)  [^ ]' ||
+! grep -E '^ ' "$dir/list" | grep -vqE '^    [A-Za-z_ ]+ +([0-9]+|none)  [^ ]' ||
     failed "lines without a source" list
 
 "$ANYWARP" run --like no-such true 2>"$dir/none"
@@ -28,7 +28,8 @@ for adapter in "${adapters[@]}"; do
     [ "${has:-16}" -le 16 ] || has=16
     [ "$told" = "${has:-16}" ] || failed "$adapter: max_sge_rd $told, the list has $has" info
 
-    # rping asks for nothing that any of them would refuse.
+    [ "$adapter" != efa ] || continue
+    # rping asks for nothing that any other would refuse.
     port=$(free_port)
     start_server server "$port" --like "$adapter" rping -s -a 127.0.0.1 -p "$port" -C 10 -V
     start client --like "$adapter" rping -c -a 127.0.0.1 -p "$port" -C 10 -V
@@ -56,5 +57,23 @@ esac
 grep -q 'refused as siw would: atomics, it has none (sw/siw/siw_verbs.c)' "$dir/client.err" ||
     failed "the log does not say why" client
 ended server 60
+
+# An adapter that has datagrams, and no connections.
+"$ANYWARP" run --like efa ibv_devinfo -v >"$dir/info" 2>&1
+for nothing in max_mw max_srq max_mcast_grp max_qp_rd_atom; do
+    grep -qE "^[[:space:]]*$nothing:[[:space:]]*0$" "$dir/info" || failed "efa has $nothing" info
+done
+port=$(free_port)
+start_server server "$port" --like efa ibv_ud_pingpong -g 1 -s 512 -n 100 -p "$port"
+start client --like efa ibv_ud_pingpong -g 1 -s 512 -n 100 -p "$port" 127.0.0.1
+expect_status 'datagrams like efa' client 60 0 server
+expect_status 'datagrams like efa' server 60 0 client
+! timeout 30 "$ANYWARP" run --like efa ibv_rc_pingpong -g 1 >"$dir/rc" 2>"$dir/rc.err" ||
+    failed "a connected QP like efa" rc
+grep -q 'refused as efa would: connected QPs, it has none (hw/efa/efa_verbs.c)' "$dir/rc.err" ||
+    failed "the log does not say why" rc
+timeout 30 "$ANYWARP" run --like efa mckey -b 127.0.0.1 -m 239.1.1.1 >"$dir/group" 2>"$dir/group.err"
+grep -q 'refused as efa would: max_mcast_grp' "$dir/group.err" &&
+    grep -q 'MULTICAST_ERROR, error: -95' "$dir/group" || failed "a multicast group like efa" group
 
 finish

@@ -11,7 +11,7 @@ if [ "${ANYWARP_SIW-}" != 1 ] && ! siw_cached; then
     exit 77
 fi
 exec bash "$SRCDIR/tests/interop/siw/matrix" \
-    'rping/23/*' 'rping/65535/*' 'crc/on/client' 'ib_write_bw/65536/server' \
+    'like/client' 'rping/23/*' 'rping/65535/*' 'crc/on/client' 'ib_write_bw/65536/server' \
     'ib_read_lat/1000/client' 'reject/56/*' 'disconnect/by-server/*' 'killed/client/client' \
     'all/client-acts/*' 'wrong/read-key/by-client/*' 'unknown/write-imm/client' \
     'iser/io/crc-on/server'

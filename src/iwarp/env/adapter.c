@@ -15,6 +15,9 @@
 #define E810       "devinfo, github.com/deepseek-ai/3FS/issues/192"
 #define CX5        "devinfo, github.com/open-mpi/ompi/pull/6137"
 #define CX6        "devinfo, github.com/openucx/ucx/issues/10317"
+#define EFA_MAIN   "hw/efa/efa_main.c"
+#define EFA_VERBS  "hw/efa/efa_verbs.c"
+#define EFA_ATTR   "github.com/openucx/ucx contrib/ibmock/config.c at 91da2951d121"
 #define QEDR_INFO  "devinfo, github.com/openucx/ucx/issues/5148"
 #define QED_IWARP  "drivers/net/ethernet/qlogic/qed/qed_iwarp.c"
 #define QED_HSI    "include/linux/qed/iwarp_common.h"
@@ -40,6 +43,22 @@ static const struct iw_adapter adapters[] = {
       [IW_LIMIT_ORD] = {32, CXGB4_ATTR},
       [IW_LIMIT_ATOMICS] = {0, CXGB4_ATTR},
       [IW_LIMIT_SEND_IMM] = {0, "hw/cxgb4/qp.c"}}},
+    {"efa",
+     "Amazon EFA, datagrams (UD)",
+     {[IW_LIMIT_RC] = {0, EFA_VERBS},
+      [IW_LIMIT_QP_WR] = {4096, EFA_ATTR},
+      [IW_LIMIT_RECV_WR] = {32768, EFA_ATTR},
+      [IW_LIMIT_SEND_SGE] = {2, EFA_ATTR},
+      [IW_LIMIT_RECV_SGE] = {3, EFA_ATTR},
+      [IW_LIMIT_READ_SGE] = {1, EFA_ATTR},
+      [IW_LIMIT_INLINE] = {32, EFA_ATTR},
+      [IW_LIMIT_CQE] = {32768, EFA_ATTR},
+      [IW_LIMIT_SRQ] = {0, EFA_VERBS},
+      [IW_LIMIT_MW] = {0, EFA_MAIN},
+      [IW_LIMIT_IRD] = {0, EFA_ATTR},
+      [IW_LIMIT_ORD] = {0, EFA_ATTR},
+      [IW_LIMIT_ATOMICS] = {0, EFA_ATTR},
+      [IW_LIMIT_MCAST] = {0, EFA_MAIN}}},
     {"i40iw",
      "Intel X722, iWARP",
      {[IW_LIMIT_SEND_SGE] = {3, I40IW},
@@ -116,7 +135,7 @@ static const struct iw_adapter adapters[] = {
       [IW_LIMIT_IRD] = {128, RXE},
       [IW_LIMIT_ORD] = {128, RXE}}},
     {"siw",
-     "Linux software iWARP",
+     "Linux software iWARP, as a guest has it",
      {[IW_LIMIT_QP_WR] = {32768, SIW},
       [IW_LIMIT_SEND_SGE] = {6, SIW_ABI},
       [IW_LIMIT_RECV_SGE] = {6, SIW_ABI},
@@ -149,7 +168,9 @@ const struct iw_adapter *iw_adapter_find(const char *name)
 const char *iw_limit_name(enum iw_limit limit)
 {
     static const char *const names[IW_LIMITS] = {
+        [IW_LIMIT_RC] = "connected QPs",
         [IW_LIMIT_QP_WR] = "max_qp_wr",
+        [IW_LIMIT_RECV_WR] = "max_recv_wr",
         [IW_LIMIT_SEND_SGE] = "max_send_sge",
         [IW_LIMIT_RECV_SGE] = "max_recv_sge",
         [IW_LIMIT_READ_SGE] = "max_sge_rd",
@@ -164,6 +185,7 @@ const char *iw_limit_name(enum iw_limit limit)
         [IW_LIMIT_ATOMICS] = "atomics",
         [IW_LIMIT_SEND_IMM] = "send with immediate",
         [IW_LIMIT_WRITE_IMM] = "write with immediate",
+        [IW_LIMIT_MCAST] = "max_mcast_grp",
     };
     return names[limit];
 }

@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 enum iw_limit {
+    IW_LIMIT_RC, /* connected QPs */
     IW_LIMIT_QP_WR,
+    IW_LIMIT_RECV_WR, /* where a receive queue may be longer than a send queue */
     IW_LIMIT_SEND_SGE,
     IW_LIMIT_RECV_SGE,
     IW_LIMIT_READ_SGE,
@@ -23,6 +25,7 @@ enum iw_limit {
     IW_LIMIT_ATOMICS,
     IW_LIMIT_SEND_IMM,
     IW_LIMIT_WRITE_IMM,
+    IW_LIMIT_MCAST, /* multicast groups */
     IW_LIMITS
 };
 

@@ -36,6 +36,9 @@ void iw_like_attr(struct ibv_device_attr *a)
     lower(&a->max_mw, IW_LIMIT_MW);
     lower(&a->max_qp_rd_atom, IW_LIMIT_IRD);
     lower(&a->max_qp_init_rd_atom, IW_LIMIT_ORD);
+    lower(&a->max_mcast_grp, IW_LIMIT_MCAST);
+    lower(&a->max_mcast_qp_attach, IW_LIMIT_MCAST);
+    lower(&a->max_total_mcast_qp_attach, IW_LIMIT_MCAST);
     if (!a->max_mw)
         a->device_cap_flags &= ~(unsigned)(IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B);
     if (limit_of(IW_LIMIT_ATOMICS))
@@ -68,8 +71,10 @@ int iw_like_qp(const struct ibv_qp_init_attr *attr)
 {
     const struct ibv_qp_cap *c = &attr->cap;
     bool own_rq = !attr->srq;
-    return beyond(IW_LIMIT_QP_WR, c->max_send_wr) ||
-                   (own_rq && beyond(IW_LIMIT_QP_WR, c->max_recv_wr)) ||
+    enum iw_limit recv_wr = limit_of(IW_LIMIT_RECV_WR) ? IW_LIMIT_RECV_WR : IW_LIMIT_QP_WR;
+    if (attr->qp_type == IBV_QPT_RC && lacks(IW_LIMIT_RC))
+        return EOPNOTSUPP;
+    return beyond(IW_LIMIT_QP_WR, c->max_send_wr) || (own_rq && beyond(recv_wr, c->max_recv_wr)) ||
                    beyond(IW_LIMIT_SEND_SGE, c->max_send_sge) ||
                    (own_rq && beyond(IW_LIMIT_RECV_SGE, c->max_recv_sge)) ||
                    beyond(IW_LIMIT_INLINE, c->max_inline_data)
@@ -105,6 +110,11 @@ int iw_like_srq(const struct ibv_srq_attr *attr)
 int iw_like_mw(void)
 {
     return lacks(IW_LIMIT_MW) ? EOPNOTSUPP : 0;
+}
+
+int iw_like_mcast(void)
+{
+    return lacks(IW_LIMIT_MCAST) ? EOPNOTSUPP : 0;
 }
 
 int iw_like_send(const struct ibv_send_wr *wr)

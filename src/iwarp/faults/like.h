@@ -22,6 +22,7 @@ int iw_like_ops(uint64_t ops);
 int iw_like_cq(int64_t cqe);
 int iw_like_srq(const struct ibv_srq_attr *attr);
 int iw_like_mw(void);
+int iw_like_mcast(void);
 int iw_like_send(const struct ibv_send_wr *wr);
 
 #endif

@@ -3,6 +3,7 @@
 #include "ud/ah.h"
 
 #include "device/context.h"
+#include "faults/like.h"
 #include "mem/pd.h"
 #include "ud/access.h"
 #include "ud/group.h"
@@ -144,7 +145,8 @@ VERBS_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, u
         return iw_refuse(__func__, GROUP);
     if (!iw_ud_access_to(__func__, &ip, false))
         return EACCES;
-    return iw_ud_join(iw_ud(iw_qp(qp)), gid);
+    int r = iw_like_mcast();
+    return r ? r : iw_ud_join(iw_ud(iw_qp(qp)), gid);
 }
 
 VERBS_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)

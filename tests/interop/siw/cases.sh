@@ -44,6 +44,22 @@ own_qp_case()
     [ "$(grep -c '^ping data' "$dir/client")" = 20 ] || failed "not 20 pings" client server
 }
 
+# What "run --like siw" refuses is what the guest's driver says.
+like_case()
+{
+    in_guest 'ibv_devinfo -v' >"$dir/server"
+    "$ANYWARP" run --like list >"$dir/client"
+    awk 'NR == FNR { has[$1] = $2; next }
+        $1 ~ /:$/ { here = $1 == "siw:"; next }
+        here && $1 ~ /^max_/ {
+            name = $1 ~ /^max_(send|recv)_sge$/ ? "max_sge:" : $1 ":"
+            if (has[name] != ($2 == "none" ? 0 : $2)) { print $1, $2, "siw has " has[name]; wrong = 1 }
+            compared++
+        }
+        END { exit wrong || compared < 10 }' "$dir/server" "$dir/client" >"$dir/compared" ||
+        failed "siw has other limits: $(cat "$dir/compared")" server client
+}
+
 crc_case()
 {
     ANYWARP_CRC=$2 rping_case "$1" 65535

@@ -70,7 +70,7 @@ guest_up()
 {
     mkdir -p "$dir/overlay/usr/bin"
     cp "$siw/init" "$dir/overlay/init"
-    cp "$dir/end" "$dir/overlay/usr/bin/"
+    cp "$dir/end" "$(command -v ibv_devinfo)" "$dir/overlay/usr/bin/"
     (cd "$dir/overlay" && find . | cpio -o -H newc --quiet && cat "$siw_cache/initramfs.gz") \
         >"$dir/initramfs"
     if [ "$accelerator" = kvm ]; then
