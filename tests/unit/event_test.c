@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event getters: event.c on a scripted channel and engine. */
+#include "advice/life.h"
+#include "advice/shadow.h"
 #include "cq/cq.h"
 #include "device/async.h"
 #include "engine/poller.h"
@@ -33,6 +35,13 @@ struct iw_cq *iw_channel_take(struct iw_channel *ch)
         return NULL;
     queued--;
     return &cq;
+}
+
+/* Nobody is cancelled. */
+void iw_channel_leave(struct iw_channel *ch)
+{
+    assert_ptr_equal(ch, &channel);
+    fail();
 }
 
 void iw_channel_expect(struct iw_channel *ch, iw_channel_look *look)
@@ -99,6 +108,27 @@ int iw_async_get(struct iw_context *ctx, struct ibv_async_event *event)
     assert_ptr_equal(ctx, &context);
     event->event_type = IBV_EVENT_PORT_ERR;
     return 0;
+}
+
+/* No check is going on. */
+
+void iw_life_note(const void *object, const char *kind)
+{
+    (void)object, (void)kind;
+    fail();
+}
+
+int iw_life_look(const void *object, const char *call)
+{
+    (void)object, (void)call;
+    fail();
+    return 0;
+}
+
+void iw_shadow_sleeps(const struct ibv_comp_channel *ch)
+{
+    (void)ch;
+    fail();
 }
 
 static const struct {
