@@ -7,7 +7,7 @@
 #include "conn/stream_mem.h"
 #include "engine/end.h"
 #include "qpn/hello.h"
-#include "ud/header.h"
+#include "ud/pack.h"
 #include "unit/vectors.h"
 #include "wire/opcode.h"
 #include "wire/sidr.h"
@@ -333,6 +333,22 @@ static void sidr(void)
     }
 }
 
+static uint8_t packed[512];
+static size_t packed_len;
+
+static void add_packed(const uint8_t p[IW_UD_HEADER], const uint8_t grh[IW_UD_GRH])
+{
+    if (!packed_len) {
+        iw_ud_pack_begin(packed);
+        packed_len = IW_UD_PACK_BEGIN;
+    }
+    iw_ud_pack_length(packed + packed_len, IW_UD_HEADER + IW_UD_GRH);
+    packed_len += IW_UD_PACK_LENGTH;
+    memcpy(packed + packed_len, p, IW_UD_HEADER);
+    memcpy(packed + packed_len + IW_UD_HEADER, grh, IW_UD_GRH);
+    packed_len += IW_UD_HEADER + IW_UD_GRH;
+}
+
 static void datagram(void)
 {
     const struct iw_ud_header all[] = {
@@ -346,7 +362,10 @@ static void datagram(void)
         iw_ud_header_encode(p, &all[i]);
         iw_ud_grh(grh, &all[i], i ? &ipv6 : &ipv4, i ? &ipv6 : &ipv4, 8);
         line(p, sizeof(p), grh, sizeof(grh));
+        add_packed(p, grh);
     }
+    line(packed, packed_len, grh, 0);
+    line(packed, packed_len - 1, grh, 0);
 }
 
 static const struct {

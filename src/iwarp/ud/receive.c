@@ -10,29 +10,34 @@
 #include "qp/rx_scatter.h"
 #include "qp/section.h"
 #include "ud/access.h"
-#include "ud/header.h"
+#include "ud/pack.h"
 
 #include <sched.h>
 #include <string.h>
 
-#define BURST   32   /* datagrams of one system call */
-#define PAYLOAD 4096 /* the largest MTU */
+#define BURST   32 /* messages of one system call, but of this host */
+#define PACKS   4  /* of this host */
 /* What adapters of RoCE v2 say in place of a service level, and UCX asks for: by UDP, and which IP.
  */
 #define SL_IPV6 9
 #define SL_IPV4 10
 #define REST_MS 100 /* without a receive */
-#define BYTES   (IW_UD_HEADER + IW_UD_GRH + PAYLOAD)
 #define CONTROL (CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo)))
 
-struct burst {
+/** Messages that were read, each into as many bytes as one of its socket may have. */
+struct iw_ud_burst {
+    unsigned n, i;  /* messages; that of the next datagram */
+    size_t at, was; /* where in it that is, and where the last one was */
+    uint64_t now;   /* iw_now() since it was read; 0: not known yet */
     struct mmsghdr msg[BURST];
     struct iovec iov[BURST];
     struct sockaddr_in6 from[BURST];
     _Alignas(struct cmsghdr) uint8_t control[BURST][CONTROL];
-    uint8_t bytes[BURST][BYTES];
+    union {
+        uint8_t net[BURST][IW_UD_DATAGRAM], local[PACKS][IW_UD_PACK_MAX];
+    } bytes;
 };
-_Static_assert(sizeof(struct burst) <= IW_STAGING_BYTES, "a burst fits into a staging buffer");
+_Static_assert(sizeof(struct iw_ud_burst) <= IW_STAGING_BYTES, "it fits into a staging buffer");
 
 /** A datagram that came in, as far as it is looked at. */
 struct arrival {
@@ -108,29 +113,45 @@ static bool look_at_local(const uint8_t *bytes, struct arrival *a, struct in6_ad
     return true;
 }
 
-/** Whether it is for this QP. @param now  0: not known yet */
-static bool look_at(const struct iw_ud_socket *s, struct mmsghdr *m, uint64_t *now,
-                    struct arrival *a)
+/** Whether one is for this QP. */
+static bool look_at(const struct iw_ud_socket *s, struct iw_ud_burst *b,
+                    const struct iw_ud_packed *one, struct arrival *a)
 {
     const struct iw_ud *ud = s->ud;
     const struct iw_qp *qp = ud->qp;
-    const uint8_t *bytes = m->msg_hdr.msg_iov->iov_base;
     struct in6_addr from;
-    if ((m->msg_hdr.msg_flags & MSG_TRUNC) || !iw_ud_header_decode(bytes, m->msg_len, &a->h) ||
+    if (s->way != IW_UD_LOCAL && one->len != b->msg[b->i].msg_len)
+        return false; /* packs are for this host */
+    if (!iw_ud_header_decode(one->bytes, one->len, &a->h) ||
         a->h.to != (s->way == IW_UD_GROUP ? IW_UD_MULTICAST : qp->pub.qp_num) ||
         a->h.qkey != __atomic_load_n(&qp->attr.qkey, __ATOMIC_RELAXED))
         return false;
-    a->payload = bytes + IW_UD_HEADER;
-    a->len = m->msg_len;
-    bool whole = s->way == IW_UD_LOCAL ? look_at_local(bytes, a, &from)
-                                       : look_at_udp(s, &m->msg_hdr, a, &from);
+    a->payload = one->bytes + IW_UD_HEADER;
+    a->len = one->len;
+    bool whole = s->way == IW_UD_LOCAL ? look_at_local(one->bytes, a, &from)
+                                       : look_at_udp(s, &b->msg[b->i].msg_hdr, a, &from);
     if (!whole || a->len > ud->datagrams.max ||
         (ud->block_self && a->h.from == qp->pub.qp_num && s->way == IW_UD_GROUP))
         return false;
-    if (!*now)
-        *now = iw_now();
+    if (!b->now)
+        b->now = iw_now();
     return iw_ud_access_from(&from, s->way == IW_UD_LOCAL, iw_number_tcp_port(qp->pub.qp_num),
-                             *now);
+                             b->now);
+}
+
+/** The next datagram, maybe one of several in a message. */
+static bool next_of(struct iw_ud_burst *b, struct iw_ud_packed *one)
+{
+    for (; b->i < b->n; b->i++, b->at = 0) {
+        const struct mmsghdr *m = &b->msg[b->i];
+        const uint8_t *bytes = m->msg_hdr.msg_iov->iov_base;
+        b->was = b->at;
+        if (m->msg_hdr.msg_flags & MSG_TRUNC)
+            continue;
+        if (iw_ud_unpack(bytes, m->msg_len, &b->at, one))
+            return true;
+    }
+    return false;
 }
 
 /* ---- into a receive ---- */
@@ -166,12 +187,13 @@ static void fail_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
     lock_put(&qp->tx.lock);
 }
 
-static void place_locked(struct iw_qp *qp, const struct arrival *a, struct iw_wakes *w)
+/** @return false: there is no receive for it */
+static bool place_locked(struct iw_qp *qp, const struct arrival *a, struct iw_wakes *w)
 {
     struct iw_recv *r = &qp->rx.recv;
     assert_held(&qp->rx.lock);
     if (!iw_rq_pop(qp, w))
-        return;
+        return false;
     uint64_t room = iw_sge_bytes(r->sge, r->nsge);
     enum iw_err err = IW_OK;
     if (room < IW_UD_GRH + a->len) {
@@ -187,14 +209,38 @@ static void place_locked(struct iw_qp *qp, const struct arrival *a, struct iw_wa
         fail_locked(qp, err, w);
     else
         complete_locked(qp, a, w);
+    return true;
+}
+
+/** What was read, up to one that has to wait for a receive. @return whether none has */
+static bool deliver_locked(struct iw_qp *qp, const struct iw_ud_socket *s, struct iw_ud_burst *b,
+                           struct iw_wakes *w)
+{
+    struct iw_ud_packed one;
+    struct arrival a;
+    assert_held(&qp->rx.lock);
+    while (next_of(b, &one)) {
+        if (!takes_locked(qp) || !look_at(s, b, &one, &a) || place_locked(qp, &a, w))
+            continue;
+        if (!s->ud->drops) {
+            b->at = b->was;
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- reading ---- */
 
-static void want(struct iw_ud *ud, uint32_t events)
+/** What is kept tells by the room for output, which there always is. */
+static void watch_locked(struct iw_ud *ud)
 {
-    for (unsigned way = 0; way < IW_UD_WAYS; way++)
-        iw_source_want(&ud->in[way].source, events);
+    assert_held(&ud->qp->rx.lock);
+    for (unsigned way = 0; way < IW_UD_WAYS; way++) {
+        struct iw_ud_socket *s = &ud->in[way];
+        uint32_t events = IW_UD_INPUT | (s->kept ? EPOLLOUT : 0u);
+        iw_source_want(&s->source, ud->rests ? 0 : events);
+    }
 }
 
 static void end_rest_locked(struct iw_ud *ud)
@@ -205,7 +251,7 @@ static void end_rest_locked(struct iw_ud *ud)
     ud->rests = false;
     atomic_store(&ud->qp->rx.starved, false);
     iw_rq_leave(ud->qp);
-    want(ud, IW_UD_INPUT);
+    watch_locked(ud);
 }
 
 void iw_ud_resume(struct iw_qp *qp)
@@ -246,15 +292,15 @@ static bool rest_locked(struct iw_qp *qp)
         return false;
     }
     ud->rests = true;
-    want(ud, 0);
+    watch_locked(ud);
     iw_timer_set(&ud->over, REST_MS, rested);
     return true;
 }
 
-/** How many datagrams to read: no more than there are receives for, if there are any. */
+/** How many messages to read: no more than there are receives, if there are any. */
 static unsigned burst_locked(struct iw_qp *qp, const struct iw_ud_socket *s)
 {
-    unsigned n = s->burst < BURST ? s->burst : BURST;
+    unsigned most = s->way == IW_UD_LOCAL ? PACKS : BURST, n = s->burst < most ? s->burst : most;
     uint32_t posted = posted_locked(qp);
     assert_held(&qp->rx.lock);
     if (!takes_locked(qp))
@@ -265,39 +311,69 @@ static unsigned burst_locked(struct iw_qp *qp, const struct iw_ud_socket *s)
     return posted < n ? posted : n;
 }
 
-static long read_burst(const struct iw_ud_socket *s, struct burst *b, unsigned n)
+static long read_burst(const struct iw_ud_socket *s, struct iw_ud_burst *b, unsigned n)
 {
+    bool local = s->way == IW_UD_LOCAL;
     for (unsigned i = 0; i < n; i++) {
-        b->iov[i] = (struct iovec){.iov_base = b->bytes[i], .iov_len = BYTES};
+        b->iov[i].iov_base = local ? b->bytes.local[i] : b->bytes.net[i];
+        b->iov[i].iov_len = local ? IW_UD_PACK_MAX : IW_UD_DATAGRAM;
         b->msg[i].msg_hdr = (struct msghdr){.msg_iov = &b->iov[i], .msg_iovlen = 1};
-        if (s->way == IW_UD_LOCAL)
+        if (local)
             continue;
         b->msg[i].msg_hdr.msg_name = &b->from[i];
         b->msg[i].msg_hdr.msg_namelen = sizeof(b->from[i]);
         b->msg[i].msg_hdr.msg_control = b->control[i];
         b->msg[i].msg_hdr.msg_controllen = CONTROL;
     }
-    return sys_recvmmsg(s->fd, b->msg, n, MSG_DONTWAIT);
+    long got = sys_recvmmsg(s->fd, b->msg, n, MSG_DONTWAIT);
+    b->n = got > 0 ? (unsigned)got : 0;
+    b->i = 0;
+    b->at = 0;
+    b->now = 0;
+    return got;
+}
+
+/** What is kept, or else what can be read. @return NULL: nothing, or no memory */
+static struct iw_ud_burst *take_locked(struct iw_qp *qp, struct iw_ud_socket *s, unsigned n)
+{
+    struct iw_ud_burst *b = s->kept;
+    assert_held(&qp->rx.lock);
+    s->kept = NULL;
+    if (b)
+        return b;
+    b = iw_pool_get(IW_POOL_STAGING);
+    if (!b)
+        return NULL;
+    long got = read_burst(s, b, n);
+    iw_sent_note(&qp->sent);
+    s->burst = got == n ? 2 * n : got > 0 ? (unsigned)got + 1 : 1;
+    if (got > 0)
+        return b;
+    iw_pool_put(IW_POOL_STAGING, b);
+    return NULL;
 }
 
 static bool receive_locked(struct iw_qp *qp, struct iw_ud_socket *s, struct iw_wakes *w)
 {
-    uint64_t now = 0;
     unsigned n = burst_locked(qp, s);
-    struct burst *b = n ? iw_pool_get(IW_POOL_STAGING) : NULL;
+    struct iw_ud_burst *b = n ? take_locked(qp, s, n) : NULL;
     assert_held(&qp->rx.lock);
     if (!b)
         return false;
-    long got = read_burst(s, b, n);
-    iw_sent_note(&qp->sent);
-    for (long i = 0; i < got; i++) {
-        struct arrival a;
-        if (takes_locked(qp) && look_at(s, &b->msg[i], &now, &a))
-            place_locked(qp, &a, w);
+    if (deliver_locked(qp, s, b, w)) {
+        iw_pool_put(IW_POOL_STAGING, b);
+    } else {
+        s->kept = b;
+        rest_locked(qp);
     }
-    s->burst = got == n ? 2 * n : got > 0 ? (unsigned)got + 1 : 1;
-    iw_pool_put(IW_POOL_STAGING, b);
-    return got > 0;
+    watch_locked(s->ud);
+    return true;
+}
+
+void iw_ud_forget(struct iw_ud *ud)
+{
+    for (unsigned way = 0; way < IW_UD_WAYS; way++)
+        iw_pool_put(IW_POOL_STAGING, ud->in[way].kept);
 }
 
 bool iw_ud_ready(struct iw_source *source, uint32_t events)

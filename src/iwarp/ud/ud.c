@@ -121,6 +121,7 @@ void iw_ud_free(struct iw_ud *ud)
     list_del(&ud->link);
     lock_put(&lock);
     iw_ud_groups_forget(ud);
+    iw_ud_forget(ud);
     close_all(ud);
     iw_number_give(&ud->number);
     free(ud);

@@ -32,6 +32,7 @@
 #define IW_UD_STOPPED 8 /* receivers that are remembered to take nothing */
 
 struct iw_ud;
+struct iw_ud_burst;
 
 enum iw_ud_way {
     IW_UD_NET,   /* UDP, on the port of the number */
@@ -45,7 +46,9 @@ struct iw_ud_socket {
     enum iw_ud_way way;
     int fd; /* -1: none */
     struct iw_source source;
-    unsigned burst; /* datagrams to ask for; under rx.lock */
+    /* under rx.lock; see receive.h */
+    unsigned burst;           /* messages to ask for */
+    struct iw_ud_burst *kept; /* what was read before there were receives for it all */
 };
 
 struct iw_ud {
@@ -68,6 +71,7 @@ struct iw_ud {
     uint64_t full_since; /* iw_now() when the datagram at sq.cut found no room; 0: it did */
     uint64_t tried;      /* iw_now() of the last try of it */
     bool renewed;        /* out is new since then */
+    uint32_t single;     /* datagrams from sq.cut on that are not packed */
     uint32_t stopped[IW_UD_STOPPED]; /* numbers of those that took nothing for as long */
     struct iw_timer again;
 };
