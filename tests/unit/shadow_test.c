@@ -149,6 +149,37 @@ static void more_than_a_cq_holds(void **state)
     assert_true(nothing());
     send_bytes(DEPTH, IBV_SEND_SIGNALED, 0, 0);
     assert_true(found("cq_too_small"));
+    iw_shadow_qp_free(qp);
+    iw_shadow_cq_free(cq);
+    qp = NULL;
+    cq = NULL;
+    assert_false(found("cq_size")); /* the same again */
+}
+
+/** What is said of a CQ of @p cqe entries for a QP whose queues hold 2 * DEPTH, and is gone. */
+static bool sized(int cqe, struct ibv_srq *srq)
+{
+    struct ibv_cq c = {.cqe = cqe};
+    struct ibv_qp q = {.qp_num = number++, .srq = srq};
+    struct ibv_qp_cap cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH};
+    struct iw_shadow_cq *of = iw_shadow_cq_new(&c);
+    assert_int_equal(truncate(file, 0), 0);
+    iw_shadow_qp_free(iw_shadow_qp_new(&q, &cap, false, of, of));
+    iw_shadow_qp_free(iw_shadow_qp_new(&q, &cap, false, of, of));
+    iw_shadow_cq_free(of);
+    return found("cq_size");
+}
+
+static void a_cq_of_another_size(void **state)
+{
+    struct ibv_srq srq = {0};
+    (void)state;
+    assert_false(sized(2 * DEPTH, NULL)); /* the second came when the first was gone */
+    assert_false(sized(1024, NULL));
+    assert_false(sized(2000, &srq));
+    assert_true(sized(2000, NULL));
+    assert_true(sized(2 * DEPTH - 1, NULL));
+    iw_shadow_cq_free(iw_shadow_cq_new(&(struct ibv_cq){.cqe = 2000}));
 }
 
 static void no_work_request_signals(void **state)
@@ -322,6 +353,7 @@ int main(void)
         TEST(a_large_send_buffer_changes),
         TEST(a_buffer_that_was_not_sent),
         TEST(more_than_a_cq_holds),
+        TEST(a_cq_of_another_size),
         TEST(no_work_request_signals),
         TEST(a_wakeup_is_lost),
         TEST(work_after_a_failure),

@@ -62,6 +62,8 @@
     X(FORK_REGISTERED, "fork_registered", WARNING,                                                 \
       "fork() with registered memory, and without ibv_fork_init()",                                \
       "Call ibv_fork_init() before anything else, or fork before you register memory")             \
+    X(CQ_SIZE, "cq_size", NOTE, "a CQ is smaller, or much larger, than the queues of its QPs",     \
+      "Create it with the sum of max_send_wr and max_recv_wr of the QPs that use it")              \
     X(LEFT_OPEN, "left_open", NOTE, "objects are not destroyed when the process exits",            \
       "Destroy what you create; the system does it for you at exit only")
 

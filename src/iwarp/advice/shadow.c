@@ -11,7 +11,8 @@
 
 #define NAME  32
 #define LEFT  64
-#define PARTS 4 /* entries of a scatter/gather list that are looked at */
+#define SPARE 1024 /* entries that a CQ may have for nothing */
+#define PARTS 4    /* entries of a scatter/gather list that are looked at */
 
 struct part {
     const void *at;
@@ -40,8 +41,12 @@ struct iw_shadow_cq {
     struct list link;
     char name[NAME];
     int cqe;
+    const struct iw_stack *made;
     const struct ibv_comp_channel *channel;
+    uint64_t queues, most; /* places of the queues of all its QPs, now and ever */
+    bool shared;           /* an SRQ's receives come to it, too, and nobody knows how many */
     uint64_t outstanding;
+    bool exceeded;    /* that was more than it holds */
     pthread_t poller; /* the last one */
     bool drained;     /* it found all that there was, and nobody has posted or polled since */
     bool armed;       /* and it has armed the CQ since */
@@ -50,7 +55,7 @@ struct iw_shadow_cq {
 struct iw_shadow_qp {
     char name[NAME];
     struct queue send, recv;
-    uint32_t max_send;
+    uint32_t max_send, max_recv;
     bool sig_all;
     uint32_t unsignaled; /* posted since the last that signals */
     bool failed; /* a completion in error was polled: by whom, and at the how many-th poll */
@@ -112,6 +117,7 @@ struct iw_shadow_cq *iw_shadow_cq_new(const struct ibv_cq *cq)
     if (!c)
         return NULL;
     c->cqe = cq->cqe;
+    c->made = iw_stack_here();
     c->channel = cq->channel;
     lock_get_leaf(&shadows.lock);
     snprintf(c->name, sizeof(c->name), "CQ no. %u", ++shadows.cqs);
@@ -120,10 +126,29 @@ struct iw_shadow_cq *iw_shadow_cq_new(const struct ibv_cq *cq)
     return c;
 }
 
+/* What was outstanding beyond its size was told when it was posted. */
+static void judge_sizing(const struct iw_shadow_cq *c)
+{
+    const uint64_t has = (uint64_t)c->cqe;
+    if (c->exceeded)
+        return;
+    if (c->most > has)
+        iw_advise(IW_FINDING_CQ_SIZE, c->name, c->made,
+                  "the queues of its QPs hold %llu work requests, and the CQ has %d entries: it "
+                  "is overrun if they are full",
+                  (unsigned long long)c->most, c->cqe);
+    else if (c->most && !c->shared && has > SPARE && has / 8 > c->most)
+        iw_advise(IW_FINDING_CQ_SIZE, c->name, c->made,
+                  "the CQ has %d entries, and the queues of its QPs hold no more than %llu work "
+                  "requests",
+                  c->cqe, (unsigned long long)c->most);
+}
+
 void iw_shadow_cq_free(struct iw_shadow_cq *c)
 {
     if (!c)
         return;
+    judge_sizing(c);
     lock_get_leaf(&shadows.lock);
     list_del(&c->link);
     lock_put(&shadows.lock);
@@ -137,6 +162,23 @@ void iw_shadow_cq_resized(struct iw_shadow_cq *c, int cqe)
     lock_get_leaf(&shadows.lock);
     c->cqe = cqe;
     lock_put(&shadows.lock);
+}
+
+static void attach_locked(struct iw_shadow_cq *c, uint32_t places)
+{
+    assert_held(&shadows.lock);
+    if (!c)
+        return;
+    c->queues += places;
+    if (c->queues > c->most)
+        c->most = c->queues;
+}
+
+static void detach_locked(struct iw_shadow_cq *c, uint32_t places)
+{
+    assert_held(&shadows.lock);
+    if (c)
+        c->queues -= places;
 }
 
 static void release(struct iw_shadow_qp *s)
@@ -157,15 +199,22 @@ struct iw_shadow_qp *iw_shadow_qp_new(const struct ibv_qp *qp, const struct ibv_
         return NULL;
     snprintf(s->name, sizeof(s->name), "QP 0x%06x", qp->qp_num);
     s->max_send = cap->max_send_wr;
+    s->max_recv = cap->max_recv_wr;
     s->sig_all = sig_all;
     bool whole = queue_init(&s->send, cap->max_send_wr, send_cq);
     whole &= queue_init(&s->recv, cap->max_recv_wr, qp->srq ? NULL : recv_cq);
-    if (whole) {
-        iw_placed_watched = true;
-        return s;
+    if (!whole) {
+        release(s);
+        return NULL;
     }
-    release(s);
-    return NULL;
+    iw_placed_watched = true;
+    lock_get_leaf(&shadows.lock);
+    attach_locked(s->send.cq, s->max_send);
+    attach_locked(s->recv.cq, s->max_recv);
+    if (qp->srq && recv_cq)
+        recv_cq->shared = true;
+    lock_put(&shadows.lock);
+    return s;
 }
 
 void iw_shadow_qp_free(struct iw_shadow_qp *s)
@@ -175,6 +224,8 @@ void iw_shadow_qp_free(struct iw_shadow_qp *s)
     lock_get_leaf(&shadows.lock);
     clear_locked(&s->send);
     clear_locked(&s->recv);
+    detach_locked(s->send.cq, s->max_send);
+    detach_locked(s->recv.cq, s->max_recv);
     struct iw_shadow_qp **place = &shadows.left[shadows.gone++ % LEFT], *oldest = *place;
     *place = s;
     lock_put(&shadows.lock);
@@ -214,13 +265,15 @@ static void judge_failure(struct iw_shadow_qp *s, const struct iw_stack *by, con
                   "%s() after a completion in error of this QP was polled: it is flushed", call);
 }
 
-static void judge_size(const struct iw_shadow_cq *c, const struct iw_stack *by)
+static void judge_size(struct iw_shadow_cq *c, const struct iw_stack *by)
 {
     lock_get_leaf(&shadows.lock);
     uint64_t outstanding = c->outstanding;
     int cqe = c->cqe;
+    bool exceeded = outstanding > (uint64_t)cqe;
+    c->exceeded |= exceeded;
     lock_put(&shadows.lock);
-    if (outstanding > (uint64_t)cqe)
+    if (exceeded)
         iw_advise(IW_FINDING_CQ_TOO_SMALL, c->name, by,
                   "%llu work requests are outstanding, which may all complete, and the CQ has %d "
                   "entries",

@@ -3,8 +3,8 @@
 
 int main(void)
 {
-    cqe = 4;
     ends_open();
+    must(!ibv_resize_cq(a.cq, 4));
     for (int i = 0; i < DEPTH; i++)
         receive_it(&a, 1); /* wrong */
     ends_close();
