@@ -111,9 +111,14 @@ static void gone_and_there(void **state)
     (void)state;
     assert_true(p != MAP_FAILED);
     assert_false(iw_probe_gone(p));
+    assert_false(iw_probe_hole(p + page - 1, 1));
+    assert_int_equal(mprotect(p, page, PROT_NONE), 0);
+    assert_false(iw_probe_hole(p, page)); /* mapped all the same */
+    assert_int_equal(mprotect(p, page, PROT_READ | PROT_WRITE), 0);
     assert_int_equal(iw_prefetch(p, page, true), 0);
     munmap(p, page);
     assert_true(iw_probe_gone(p));
+    assert_true(iw_probe_hole(p + page - 1, 1));
     assert_int_equal(iw_prefetch(p, page, true), EFAULT);
 }
 

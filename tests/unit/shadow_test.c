@@ -250,6 +250,17 @@ static void work_after_a_failure_that_is_meant(void **state)
     assert_true(nothing());
 }
 
+static void where_work_is_from(void **state)
+{
+    (void)state;
+    receive(1);
+    send_bytes(2, IBV_SEND_SIGNALED, 0, 0);
+    assert_non_null(iw_shadow_posted(qp, true, 1));
+    assert_non_null(iw_shadow_posted(qp, false, 2));
+    assert_null(iw_shadow_posted(qp, true, 2));
+    assert_null(iw_shadow_posted(NULL, true, 1));
+}
+
 static void an_object_that_is_destroyed(void **state)
 {
     void *object = malloc(1), *other = malloc(1);
@@ -359,6 +370,7 @@ int main(void)
         TEST(work_after_a_failure),
         TEST(objects_that_are_left),
         TEST(work_after_a_failure_that_is_meant),
+        TEST(where_work_is_from),
         TEST(an_object_that_is_destroyed),
         TEST(regions_at_a_fork),
         TEST(each_finding_once),

@@ -36,6 +36,9 @@
     X(DEREG_POSTED, "dereg_posted", WARNING,                                                       \
       "a region is deregistered while a receive of a connected QP names it",                       \
       "Disconnect, or destroy the QP, before you deregister what its receives name")               \
+    X(UNMAPPED_MEMORY, "unmapped_memory", ERROR,                                                   \
+      "work that is posted uses memory that is unmapped",                                          \
+      "Deregister the region when its work is completed, then unmap or free the memory")           \
     X(READ_DEPTH, "read_depth", ERROR,                                                             \
       "a Read or atomic is posted where the connection allows none",                               \
       "Connect with initiator_depth, and accept with responder_resources, of at least 1")          \

@@ -345,6 +345,7 @@ void iw_shadow_recv(struct iw_shadow_qp *s, const struct ibv_recv_wr *wr)
     stir_locked(&s->recv);
     struct work *w = push_locked(&s->recv);
     w->wr_id = wr->wr_id;
+    w->by = by;
     w->signaled = true;
     lock_put(&shadows.lock);
     judge_size(s->recv.cq, by);
@@ -370,6 +371,20 @@ void iw_shadow_unreceived(struct iw_shadow_qp *s)
 {
     if (s)
         drop_newest(&s->recv);
+}
+
+const struct iw_stack *iw_shadow_posted(struct iw_shadow_qp *s, bool receive, uint64_t wr_id)
+{
+    const struct iw_stack *by = NULL;
+    if (!s)
+        return NULL;
+    const struct queue *q = receive ? &s->recv : &s->send;
+    lock_get_leaf(&shadows.lock);
+    for (uint32_t i = q->head; i != q->tail && !by; i++)
+        if (q->ring[i & q->mask].wr_id == wr_id)
+            by = q->ring[i & q->mask].by;
+    lock_put(&shadows.lock);
+    return by;
 }
 
 /* ---- polling ---- */

@@ -46,6 +46,12 @@ void iw_shadow_recv(struct iw_shadow_qp *qp, const struct ibv_recv_wr *wr);
 void iw_shadow_unsent(struct iw_shadow_qp *qp);
 void iw_shadow_unreceived(struct iw_shadow_qp *qp);
 
+/**
+ * Where the work request was posted, a receive or another, that is outstanding.
+ * @return NULL if it is not known; any lock
+ */
+const struct iw_stack *iw_shadow_posted(struct iw_shadow_qp *qp, bool receive, uint64_t wr_id);
+
 /** A completion, as the device has it, is polled. */
 void iw_shadow_completed(struct iw_shadow_qp *qp, const struct ibv_wc *wc, uint64_t heard);
 

@@ -141,6 +141,12 @@ bool iw_probe_gone(const void *addr)
     return error == ENOMEM || error == EFAULT;
 }
 
+bool iw_probe_hole(const void *addr, size_t len)
+{
+    uintptr_t first = (uintptr_t)addr, page = first & -(uintptr_t)sysconf(_SC_PAGESIZE);
+    return !has_no_hole(page, len + (first - page));
+}
+
 int iw_probe(const void *addr, size_t len, bool write)
 {
     uintptr_t first = (uintptr_t)addr, last = first + (len - 1);

@@ -26,6 +26,9 @@ int iw_probe_places(const void *addr, size_t len, bool write);
 /** Whether the byte at @p addr cannot be read now, though it may be mapped. Slow. */
 bool iw_probe_gone(const void *addr);
 
+/** Whether some of it is not mapped at all. */
+bool iw_probe_hole(const void *addr, size_t len);
+
 /** Brings memory in, whatever its size, for reading or for writing. @return 0 or EFAULT */
 int iw_prefetch(const void *addr, size_t len, bool write);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/explain.h"
 
+#include "advice/shadow.h"
 #include "env/log.h"
+#include "mem/probe.h"
 #include "qp/end.h"
 #include "qp/tx_queue.h"
 
@@ -55,6 +57,8 @@ void iw_qp_explain_sge(struct iw_qp *qp, enum iw_err err, enum iw_use use,
     char text[sizeof(qp->end.explanation)];
     iw_region_explain(text, sizeof(text), sge[k].lkey, &qp->accessor, use, sge[k].addr + offset,
                       len);
+    if (err == IW_ERR_LOCAL_GONE && iw_advice_on())
+        qp->end.unmapped |= iw_probe_hole((void *)(uintptr_t)(sge[k].addr + offset), len);
     iw_qp_explain(qp, err, "entry %" PRIu32 " of %" PRIu32 ", %s", k + 1, nsge, text);
 }
 
@@ -86,6 +90,8 @@ static const char *name_of(const struct iw_sqe *e)
 /** Which work requests are going to complete, and how. */
 struct toll {
     char culprit[64]; /* the one with a status of its own, ready for the line */
+    bool receive;     /* that it is one */
+    uint64_t wr_id;   /* its */
     uint32_t sends, receives;
 };
 
@@ -95,9 +101,11 @@ static void count_sends_locked(struct iw_qp *qp, struct toll *t)
     assert_held(&qp->tx.lock);
     for (uint32_t i = qp->tx.sq.head; i != qp->tx.sq.tail; i++) {
         const struct iw_sqe *e = iw_sq_at(&qp->tx.sq, i);
-        if (e->status)
+        if (e->status) {
             snprintf(t->culprit, sizeof(t->culprit), "%s, wr_id 0x%" PRIx64 ": ", name_of(e),
                      e->wr_id);
+            t->wr_id = e->wr_id;
+        }
         t->sends += !e->status;
     }
 }
@@ -105,15 +113,26 @@ static void count_sends_locked(struct iw_qp *qp, struct toll *t)
 static void count_locked(struct iw_qp *qp, struct toll *t)
 {
     count_sends_locked(qp, t);
-    if (qp->rx.recv.taken && qp->rx.recv_status)
+    if (qp->rx.recv.taken && qp->rx.recv_status) {
         snprintf(t->culprit, sizeof(t->culprit), "receive, wr_id 0x%" PRIx64 ": ",
                  qp->rx.recv.wr_id);
+        t->receive = true;
+        t->wr_id = qp->rx.recv.wr_id;
+    }
     t->receives = qp->rx.recv.taken && !qp->rx.recv_status;
     if (qp->rq->srq)
         return;
     lock_get(&qp->rq->lock);
     t->receives += qp->rq->tail - qp->rq->head;
     lock_put(&qp->rq->lock);
+}
+
+static void tell_unmapped(const struct iw_qp *qp, const struct toll *t)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "QP 0x%06x", qp->pub.qp_num);
+    iw_advise(IW_FINDING_UNMAPPED_MEMORY, name, iw_shadow_posted(qp->shadow, t->receive, t->wr_id),
+              "%sits memory is not mapped any more: %s", t->culprit, qp->end.explanation);
 }
 
 void iw_qp_log_end_locked(struct iw_qp *qp)
@@ -132,6 +151,8 @@ void iw_qp_log_end_locked(struct iw_qp *qp)
              t.culprit, iw_err_info(qp->end.error)->text, explained ? ": " : "",
              explained ? qp->end.explanation : "", t.sends, t.receives);
     iw_log(level, "QP 0x%06x: %s", qp->pub.qp_num, line);
+    if (explained && qp->end.unmapped && *t.culprit)
+        tell_unmapped(qp, &t);
     if (!wanted)
         iw_stats_error(qp->stats, qp->pub.qp_num, line);
 }

@@ -324,6 +324,7 @@ struct iw_qp_end {
     atomic_bool over;            /* error is set: what still comes in is dropped */
     atomic_bool explained;       /* explanation is written, by whoever was first */
     enum iw_err explained_error; /* that it is about */
+    bool unmapped;               /* it is about memory that is not mapped any more */
     char explanation[256];       /* English: keys, ranges, rights; what a peer's Terminate said */
 };
 
@@ -428,8 +429,8 @@ struct iw_qp {
     _Atomic(struct iw_counters *) counters; /* NULL: none; set under tx.lock, once */
 
     struct iw_shadow_qp *shadow; /* what a check knows of it; NULL: none goes on */
-    atomic_uint pins;           /* threads that came through the CM, or look; destroy waits */
-    unsigned async_events_read; /* by the program; under the context's lock */
+    atomic_uint pins;            /* threads that came through the CM, or look; destroy waits */
+    unsigned async_events_read;  /* by the program; under the context's lock */
 };
 
 static inline struct iw_qp *iw_qp(struct ibv_qp *q)

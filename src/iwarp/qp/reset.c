@@ -96,6 +96,7 @@ static void renew_end(struct iw_qp_end *end)
     end->explained_error = IW_OK;
     memset(end->explanation, 0, sizeof(end->explanation));
     atomic_store(&end->explained, false);
+    end->unmapped = false;
     atomic_store(&end->over, false);
     end->error = IW_OK;
 }
