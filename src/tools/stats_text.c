@@ -171,6 +171,23 @@ static const char *stats_tcp(const struct stats_qp *q)
     return q->rq.tcp < STATS_TCP_COUNT ? names[q->rq.tcp] : "?";
 }
 
+static const char *const drops[] = {
+#define X(name, text) text,
+    STATS_DROPS(X)
+#undef X
+};
+
+static void print_datagrams(FILE *f, const struct stats_qp *q)
+{
+    if (q->sq.lost)
+        fprintf(f, " lost %" PRIu64, q->sq.lost);
+    if (sum(q->rq.dropped, STATS_DROP_COUNT))
+        fputs(" dropped", f);
+    for (size_t i = 0; i < STATS_DROP_COUNT; i++)
+        if (q->rq.dropped[i])
+            fprintf(f, " %s %" PRIu64, drops[i], q->rq.dropped[i]);
+}
+
 static void print_qp(FILE *f, const struct stats_qp *q)
 {
     char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
@@ -203,6 +220,7 @@ static void print_qp(FILE *f, const struct stats_qp *q)
         fprintf(f, " rq %" PRIu32 "/%" PRIu32, q->rq.used, q->rq.size);
     if (q->rq.held)
         fprintf(f, " held %" PRIu32 " (%" PRIu32 " bytes)", q->rq.held, q->rq.held_bytes);
+    print_datagrams(f, q);
     if (q->binds)
         fprintf(f, " iwRdmaBnd %" PRIu32, q->binds);
     fputc('\n', f);
@@ -353,6 +371,14 @@ static void json_listener(FILE *f, const struct stats_listener *l)
             l->waiting, l->backlog);
 }
 
+static void json_datagrams(FILE *f, const struct stats_qp *q)
+{
+    fprintf(f, "\"lost\": %" PRIu64 ", \"dropped\": {", q->sq.lost);
+    for (size_t i = 0; i < STATS_DROP_COUNT; i++)
+        fprintf(f, "%s\"%s\": %" PRIu64, i ? ", " : "", drops[i], q->rq.dropped[i]);
+    fputs("}, ", f);
+}
+
 static void json_qp(FILE *f, const struct stats_qp *q)
 {
     char local[STATS_ENDPOINT_MAX], peer[STATS_ENDPOINT_MAX];
@@ -382,6 +408,8 @@ static void json_qp(FILE *f, const struct stats_qp *q)
             ", \"sq\": %" PRIu32 ", \"sq_size\": %" PRIu32 ", \"rq\": %" PRIu32
             ", \"rq_size\": %" PRIu32 ", \"held\": %" PRIu32 ", \"held_bytes\": %" PRIu32 ", ",
             q->sq.used, q->sq.size, q->rq.used, q->rq.size, q->rq.held, q->rq.held_bytes);
+    if (q->sq.kind & STATS_UD)
+        json_datagrams(f, q);
     json_counters(f, &q->in, &q->out, q->binds);
     fputc('}', f);
 }

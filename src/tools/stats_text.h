@@ -20,7 +20,7 @@ void stats_print_json(FILE *f, const struct stats *s);
 
 /** "INIT" and the like; "?" for what is none. */
 const char *stats_state(const struct stats_qp *q);
-/** "RC", "UC". */
+/** "RC", "UC", "UD". */
 const char *stats_type(const struct stats_qp *q);
 /** The kind of its device: "iWARP", "RoCE". */
 const char *stats_device(const struct stats_qp *q);

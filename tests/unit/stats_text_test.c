@@ -196,6 +196,33 @@ static void json(void **state)
         "\"text\": \"it\\u0009broke\"}]}");
 }
 
+/** A QP of datagrams says what it lost, and why. */
+static void datagrams(void **state)
+{
+    (void)state;
+    struct stats_qp q = {.qp_num = 0x13, .state = 3, .sq = {.kind = STATS_UD}};
+    struct stats s = {.head.command = "d", .head.began = 0, .qps = &q, .nqps = 1};
+    expect(stats_print, &s,
+           "process 0 command d state alive since 1970-01-01T00:00:00Z release  devices \n"
+           "  qp 0x000013 state RTS type UD device iWARP send_cq 0 recv_cq 0\n");
+    q.sq.lost = 5;
+    q.rq.dropped[STATS_DROP_NO_RECEIVE] = 6;
+    q.rq.dropped[STATS_DROP_NOT_OURS] = UINT64_C(1) << 32;
+    expect(stats_print, &s,
+           "process 0 command d state alive since 1970-01-01T00:00:00Z release  devices \n"
+           "  qp 0x000013 state RTS type UD device iWARP send_cq 0 recv_cq 0 lost 5 dropped "
+           "no_receive 6 not_ours 4294967296\n");
+    char *text;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+    assert_non_null(f);
+    stats_print_json(f, &s);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(text, "\"held_bytes\": 0, \"lost\": 5, \"dropped\": {\"no_receive\": 6, "
+                                 "\"q_key\": 0, \"refused\": 0, \"not_ours\": 4294967296}, "));
+    free(text);
+}
+
 static void endpoints(void **state)
 {
     (void)state;
@@ -217,10 +244,8 @@ static void endpoints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines),
-        cmocka_unit_test(a_line_a_process),
-        cmocka_unit_test(json),
-        cmocka_unit_test(endpoints),
+        cmocka_unit_test(lines),     cmocka_unit_test(a_line_a_process), cmocka_unit_test(json),
+        cmocka_unit_test(datagrams), cmocka_unit_test(endpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,20 @@ enum stats_tcp {
         STATS_TCP_COUNT,
 };
 
+/* X(name, how stat says it): why a datagram that came in is dropped. */
+#define STATS_DROPS(X)                                                                             \
+    X(NO_RECEIVE, "no_receive") /* is posted, or the QP is in no state to take it */               \
+    X(Q_KEY, "q_key")           /* is another */                                                   \
+    X(REFUSED, "refused")       /* ANYWARP_ACCESS */                                               \
+    X(NOT_OURS, "not_ours")     /* no datagram of an anywarp for this QP */
+
+enum stats_drop {
+#define X(name, text) STATS_DROP_##name,
+    STATS_DROPS(X)
+#undef X
+        STATS_DROP_COUNT,
+};
+
 struct stats_qp {
     uint32_t seq;
     uint32_t qp_num; /* 0: the row is free */
@@ -166,14 +180,16 @@ struct stats_qp {
         uint32_t peer_qpn;   /* by number */
         uint32_t ring;       /* 1: what goes out goes through a ring in shared memory */
         uint32_t kind;       /* enum stats_kind */
-        uint32_t spare[10];
+        uint64_t lost;       /* datagrams that the kernel did not take */
+        uint32_t spare[8];
     } sq;
     struct {
         uint32_t size, used;       /* receives, likewise; 0 with an SRQ */
         uint32_t held, held_bytes; /* messages of the peer that wait for one, and their bytes */
         uint32_t ring;             /* 1: what comes in comes through one */
         uint32_t tcp;              /* enum stats_tcp, while nothing goes through one */
-        uint32_t spare[10];
+        uint64_t dropped[STATS_DROP_COUNT]; /* datagrams */
+        uint32_t spare[2];
     } rq;
     struct tls_peer_name tls; /* empty: no TLS */
 };

@@ -113,26 +113,39 @@ static bool look_at_local(const uint8_t *bytes, struct arrival *a, struct in6_ad
     return true;
 }
 
-/** Whether one is for this QP. */
-static bool look_at(const struct iw_ud_socket *s, struct iw_ud_burst *b,
-                    const struct iw_ud_packed *one, struct arrival *a)
+/** Whether it is a datagram for this QP. */
+static bool is_ours(const struct iw_ud_socket *s, struct iw_ud_burst *b,
+                    const struct iw_ud_packed *one, struct arrival *a, struct in6_addr *from)
 {
     const struct iw_ud *ud = s->ud;
-    const struct iw_qp *qp = ud->qp;
-    struct in6_addr from;
     if (s->way != IW_UD_LOCAL && one->len != b->msg[b->i].msg_len)
         return false; /* packs are for this host */
     if (!iw_ud_header_decode(one->bytes, one->len, &a->h) ||
-        a->h.to != (s->way == IW_UD_GROUP ? IW_UD_MULTICAST : qp->pub.qp_num) ||
-        a->h.qkey != __atomic_load_n(&qp->attr.qkey, __ATOMIC_RELAXED))
+        a->h.to != (s->way == IW_UD_GROUP ? IW_UD_MULTICAST : ud->qp->pub.qp_num))
         return false;
     a->payload = one->bytes + IW_UD_HEADER;
     a->len = one->len;
-    bool whole = s->way == IW_UD_LOCAL ? look_at_local(one->bytes, a, &from)
-                                       : look_at_udp(s, &b->msg[b->i].msg_hdr, a, &from);
-    if (!whole || a->len > ud->datagrams.max ||
-        (ud->block_self && a->h.from == qp->pub.qp_num && s->way == IW_UD_GROUP))
+    bool whole = s->way == IW_UD_LOCAL ? look_at_local(one->bytes, a, from)
+                                       : look_at_udp(s, &b->msg[b->i].msg_hdr, a, from);
+    return whole && a->len <= ud->datagrams.max;
+}
+
+/** Whether one is taken. @param why  [out] if not; STATS_DROP_COUNT: nobody misses it */
+static bool look_at(const struct iw_ud_socket *s, struct iw_ud_burst *b,
+                    const struct iw_ud_packed *one, struct arrival *a, enum stats_drop *why)
+{
+    const struct iw_qp *qp = s->ud->qp;
+    struct in6_addr from;
+    *why = STATS_DROP_NOT_OURS;
+    if (!is_ours(s, b, one, a, &from))
         return false;
+    *why = STATS_DROP_COUNT;
+    if (s->ud->block_self && a->h.from == qp->pub.qp_num && s->way == IW_UD_GROUP)
+        return false;
+    *why = STATS_DROP_Q_KEY;
+    if (a->h.qkey != __atomic_load_n(&qp->attr.qkey, __ATOMIC_RELAXED))
+        return false;
+    *why = STATS_DROP_REFUSED;
     if (!b->now)
         b->now = iw_now();
     return iw_ud_access_from(&from, s->way == IW_UD_LOCAL, iw_number_tcp_port(qp->pub.qp_num),
@@ -146,9 +159,7 @@ static bool next_of(struct iw_ud_burst *b, struct iw_ud_packed *one)
         const struct mmsghdr *m = &b->msg[b->i];
         const uint8_t *bytes = m->msg_hdr.msg_iov->iov_base;
         b->was = b->at;
-        if (m->msg_hdr.msg_flags & MSG_TRUNC)
-            continue;
-        if (iw_ud_unpack(bytes, m->msg_len, &b->at, one))
+        if (!(m->msg_hdr.msg_flags & MSG_TRUNC) && iw_ud_unpack(bytes, m->msg_len, &b->at, one))
             return true;
     }
     return false;
@@ -174,6 +185,8 @@ static void complete_locked(struct iw_qp *qp, const struct arrival *a, struct iw
         .wc_flags = IBV_WC_GRH | (a->h.has_imm ? IBV_WC_WITH_IMM : 0),
     };
     assert_held(&qp->rx.lock);
+    iwc_count(&qp->stats->in.messages[IWC_KIND_SEND], 1);
+    iwc_count(&qp->stats->in.bytes[IWC_KIND_SEND], a->len);
     iw_sent_before(&qp->sent);
     iw_recv_complete(qp, &wc, a->h.solicited, w);
 }
@@ -212,19 +225,31 @@ static bool place_locked(struct iw_qp *qp, const struct arrival *a, struct iw_wa
     return true;
 }
 
+static void drop_locked(struct iw_qp *qp, enum stats_drop why)
+{
+    assert_held(&qp->rx.lock);
+    if (why != STATS_DROP_COUNT)
+        iwc_count(&qp->stats->rq.dropped[why], 1);
+}
+
 /** What was read, up to one that has to wait for a receive. @return whether none has */
 static bool deliver_locked(struct iw_qp *qp, const struct iw_ud_socket *s, struct iw_ud_burst *b,
                            struct iw_wakes *w)
 {
     struct iw_ud_packed one;
     struct arrival a;
+    enum stats_drop why;
     assert_held(&qp->rx.lock);
     while (next_of(b, &one)) {
-        if (!takes_locked(qp) || !look_at(s, b, &one, &a) || place_locked(qp, &a, w))
+        if (!look_at(s, b, &one, &a, &why)) {
+            drop_locked(qp, why);
+        } else if (takes_locked(qp) && place_locked(qp, &a, w)) {
             continue;
-        if (!s->ud->drops) {
+        } else if (takes_locked(qp) && !s->ud->drops) {
             b->at = b->was;
             return false;
+        } else {
+            drop_locked(qp, STATS_DROP_NO_RECEIVE);
         }
     }
     return true;

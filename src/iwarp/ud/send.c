@@ -30,8 +30,11 @@ static void taken_locked(struct iw_qp *qp, uint32_t n)
     struct iw_sq *sq = &qp->tx.sq;
     assert_held(&qp->tx.lock);
     ud->single -= n < ud->single ? n : ud->single;
+    iwc_count(&qp->stats->out.messages[IWC_KIND_SEND], n);
     for (; n; n--, sq->cut++) {
-        uint32_t qpn = iw_sq_at(sq, sq->cut)->remote_qpn, *stopped = stopped_at(ud, qpn);
+        const struct iw_sqe *e = iw_sq_at(sq, sq->cut);
+        uint32_t qpn = e->remote_qpn, *stopped = stopped_at(ud, qpn);
+        iwc_count(&qp->stats->out.bytes[IWC_KIND_SEND], e->len);
         if (*stopped == qpn)
             *stopped = 0;
     }
@@ -42,6 +45,7 @@ static void taken_locked(struct iw_qp *qp, uint32_t n)
 static void lose_locked(struct iw_qp *qp)
 {
     assert_held(&qp->tx.lock);
+    iwc_count(&qp->stats->sq.lost, 1);
     qp->tx.sq.cut++;
     iw_ud(qp)->full_since = 0;
     iw_ud(qp)->renewed = false;
