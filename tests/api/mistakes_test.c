@@ -281,8 +281,8 @@ static void port_of_another(void)
     made_it();
     assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&addr), -1);
     assert_int_equal(errno, EADDRINUSE);
-    expect(log_has, "anywarp: rdma_bind_addr: port * is in use: RDMA and TCP share the ports of an "
-                    "address\n");
+    expect(log_has, "anywarp: rdma_bind_addr: port * is in use: ids share the ports of an address "
+                    "with TCP and UDP\n");
     assert_int_equal(rdma_destroy_id(id), 0);
     close(fd);
     cm_close(&s);

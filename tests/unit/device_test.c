@@ -205,8 +205,9 @@ static void test_attributes(void **state)
     assert_int_equal(a.page_size_cap, sysconf(_SC_PAGESIZE));
     assert_int_equal(a.phys_port_cnt, 1);
     assert_int_equal(a.max_pkeys, 1);
-    assert_int_equal(a.max_ah, 0);
-    assert_int_equal(a.max_mcast_grp, 0);
+    assert_int_equal(a.max_ah, IW_MAX_AH);
+    assert_int_equal(a.max_mcast_grp, IW_MAX_MCAST_GRP);
+    assert_int_equal(a.max_mcast_qp_attach, IW_MAX_QP);
 }
 
 static void test_port(void **state)
@@ -279,7 +280,7 @@ static void roce(void)
     assert_int_not_equal(a.node_guid, iwarp.node_guid);
     assert_int_equal(a.sys_image_guid, iwarp.sys_image_guid);
     assert_int_equal(a.max_ah, IW_MAX_AH);
-    assert_int_equal(iwarp.max_ah, 0);
+    assert_int_equal(iwarp.max_ah, IW_MAX_AH);
     assert_int_equal(iw_device_query_port(dev, 1, &p), 0);
     assert_int_equal(p.link_layer, IBV_LINK_LAYER_ETHERNET);
     assert_int_equal(p.flags, IBV_QPF_GRH_REQUIRED);
