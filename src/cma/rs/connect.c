@@ -82,9 +82,8 @@ static void on_event(struct rs *rs, enum rdma_cm_event_type type, int err,
             failed(rs, ECONNRESET);
             break;
         }
-        while (rs_harvest(rs)) /* what came before the end */
-            ;
-        rs_hang_up(rs, 0);
+        /* The receives are flushed next, behind what came before the end and the one at fault. */
+        rs_harvest(rs);
         break;
     default: /* hints about the host */
         break;
