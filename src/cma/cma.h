@@ -50,6 +50,7 @@ struct cma_event {
     struct cma_id
         *owner; /* whose destruction waits for the acknowledgement; a request's listener */
     uint8_t private_data[CMA_PRIVATE_DATA_MAX];
+    void *lent;    /* a copy of it that the program has instead, NULL: none */
     uint32_t join; /* MULTICAST_JOIN: which one */
 };
 
@@ -194,6 +195,8 @@ void cma_event_unreserve(struct cma_id *id);
 
 /** Copies what the transport tells: status, depths, private data. */
 void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from);
+/** The program gets it: under a check with a copy of the private data that ends with the event. */
+void cma_event_lend(struct cma_event *event);
 
 /** Queues an event on its owner's channel. @return false if that has none: it is still the caller's
  */

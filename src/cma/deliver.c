@@ -184,6 +184,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         struct cma_event *event = take_deliverable(cma_channel(channel));
         if (event) {
             iw_cm_life_begin(event, "CM event");
+            cma_event_lend(event);
             *out = &event->pub;
             return 0;
         }

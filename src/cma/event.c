@@ -99,6 +99,16 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
     }
 }
 
+void cma_event_lend(struct cma_event *event)
+{
+    struct rdma_conn_param *conn = &event->pub.param.conn;
+    if (conn->private_data != event->private_data)
+        return;
+    event->lent = iw_cm_lend(event->private_data, conn->private_data_len);
+    if (event->lent)
+        conn->private_data = event->lent;
+}
+
 void cma_event_unlink_locked(struct cma_channel *channel, struct cma_event *event)
 {
     assert_held(&cma_events);
@@ -159,6 +169,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *pub)
     lock_get(&cma_events);
     acked_locked(event);
     lock_put(&cma_events);
+    iw_cm_lend_over(event->lent);
     iw_cm_life_end(event);
     return 0;
 }

@@ -556,6 +556,17 @@ void iw_cm_life_end(void *object)
     free(object);
 }
 
+void *iw_cm_lend(const void *data, size_t len)
+{
+    (void)data, (void)len;
+    return NULL;
+}
+
+void iw_cm_lend_over(void *lent)
+{
+    (void)lent;
+}
+
 bool iw_cm_life_over(const void *object, const char *call)
 {
     (void)object, (void)call;

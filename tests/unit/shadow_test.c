@@ -2,6 +2,7 @@
 /* What the queues of a program tell of it: each finding, and its neighbours that are none. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "advice/life.h"
+#include "advice/loan.h"
 #include "advice/placed.h"
 #include "advice/shadow.h"
 
@@ -280,6 +282,35 @@ static void an_object_that_is_destroyed(void **state)
     assert_int_equal(iw_life_over(object, "call"), 0); /* forgotten */
 }
 
+static void bytes_that_were_lent(void **state)
+{
+    struct sigaction own = {.sa_handler = SIG_IGN}, before;
+    volatile char *lent = iw_loan("hello", 6), *other = iw_loan("other", 6);
+    (void)state;
+    assert_null(iw_loan("", 0));
+    iw_loan_over(NULL);
+    assert_non_null(lent);
+    assert_non_null(other);
+    assert_int_equal(lent[4], 'o');
+    assert_int_equal(sigaction(SIGSEGV, NULL, &before), 0);
+    bool told = before.sa_handler == SIG_DFL; /* else it is a sanitizer's */
+    iw_loan_over((void *)lent);
+    if (told) {
+        assert_false(found("acked_data"));
+        assert_int_equal(lent[4], 'o');
+        assert_true(found("acked_data"));
+        lent[4] = 'x'; /* once */
+    } else {
+        assert_int_equal(lent[4], 0x5a);
+    }
+    assert_int_equal(sigaction(SIGSEGV, &own, &before), 0);
+    iw_loan_over((void *)other);
+    assert_int_equal(other[4], 0x5a); /* by the program's own handler nobody is told */
+    assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+    for (int i = 0; i < IW_LOANS_KEPT; i++)
+        iw_loan_over(iw_loan("more", 5));
+}
+
 static void objects_that_are_left(void **state)
 {
     void *cq_left = malloc(1), *pd_left = malloc(1);
@@ -368,6 +399,7 @@ int main(void)
         TEST(no_work_request_signals),
         TEST(a_wakeup_is_lost),
         TEST(work_after_a_failure),
+        TEST(bytes_that_were_lent),
         TEST(objects_that_are_left),
         TEST(work_after_a_failure_that_is_meant),
         TEST(where_work_is_from),

@@ -23,6 +23,9 @@
     X(UNACKED_EVENT, "unacked_event", ERROR,                                                       \
       "an object is destroyed while events of it are not acknowledged: that waits for ever",       \
       "Acknowledge each event that you take before you destroy what it is about")                  \
+    X(ACKED_DATA, "acked_data", ERROR,                                                             \
+      "the private data of a CM event is read after the event was acknowledged",                   \
+      "Copy what you need of an event before rdma_ack_cm_event()")                                 \
     X(SEND_CHANGED, "send_changed", ERROR,                                                         \
       "a send buffer was changed before its completion was polled",                                \
       "Leave the buffer alone until the completion is polled, or post with IBV_SEND_INLINE")       \

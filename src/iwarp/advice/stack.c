@@ -31,23 +31,43 @@ static bool same(const struct iw_stack *a, const struct iw_stack *b)
     return a->n == b->n && !memcmp(a->pc, b->pc, a->n * sizeof(a->pc[0]));
 }
 
-const struct iw_stack *iw_stack_here(void)
+static const struct iw_stack *keep(const struct iw_stack *here)
 {
-    struct iw_stack here;
-    int n = backtrace(here.pc, IW_STACK_DEPTH);
-    here.n = n > 0 ? (unsigned)n : 0;
-    struct iw_stack **bucket = &stacks.bucket[bucket_of(&here)];
+    struct iw_stack **bucket = &stacks.bucket[bucket_of(here)];
     lock_get_leaf(&stacks.lock);
     struct iw_stack *s = *bucket;
-    while (s && !same(s, &here))
+    while (s && !same(s, here))
         s = s->next;
     if (!s && (s = malloc(sizeof(*s)))) {
-        *s = here;
+        *s = *here;
         s->next = *bucket;
         *bucket = s;
     }
     lock_put(&stacks.lock);
     return s;
+}
+
+const struct iw_stack *iw_stack_here(void)
+{
+    struct iw_stack here;
+    int n = backtrace(here.pc, IW_STACK_DEPTH);
+    here.n = n > 0 ? (unsigned)n : 0;
+    return keep(&here);
+}
+
+const struct iw_stack *iw_stack_of_fault(const void *pc)
+{
+    struct iw_stack here;
+    int n = backtrace(here.pc, IW_STACK_DEPTH), handler = 0;
+    while (handler < n && here.pc[handler] != pc)
+        handler++;
+    if (handler == n)
+        handler = 0;
+    here.n = n > handler ? (unsigned)(n - handler) : 0;
+    memmove(here.pc, here.pc + handler, here.n * sizeof(here.pc[0]));
+    if (here.n && here.pc[0] == pc)
+        here.pc[0] = (char *)here.pc[0] + 1; /* as a return address: behind the instruction */
+    return keep(&here);
 }
 
 struct frame {

@@ -21,6 +21,9 @@ struct iw_stack {
 /** The stack of the caller; any lock may be held. @return NULL if there is no memory */
 const struct iw_stack *iw_stack_here(void);
 
+/** In the handler of a fault: that of the instruction at @p pc, as far as it is known. */
+const struct iw_stack *iw_stack_of_fault(const void *pc);
+
 /**
  * Writes the frames of @p stack that are not of this library, as advice/finding.h has them; if all
  * are, as in a program that has it inside, all. What does not fit is left away.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What librdmacm hears of the host's interfaces and addresses. */
 #include "advice/life.h"
+#include "advice/loan.h"
 #include "cm/port.h"
 #include "device/context.h"
 #include "device/netif.h"
@@ -65,6 +66,16 @@ void iw_cm_life_begin(const void *object, const char *kind)
 void iw_cm_life_end(void *object)
 {
     iw_life_end(object);
+}
+
+void *iw_cm_lend(const void *data, size_t len)
+{
+    return iw_loan(data, len);
+}
+
+void iw_cm_lend_over(void *lent)
+{
+    iw_loan_over(lent);
 }
 
 bool iw_cm_life_over(const void *object, const char *call)

@@ -272,6 +272,9 @@ IW_CM_EXPORT void iw_cm_advise(enum iw_finding finding, const char *object, cons
 IW_CM_EXPORT void iw_cm_life_begin(const void *object, const char *kind);
 /** Frees @p object. */
 IW_CM_EXPORT void iw_cm_life_end(void *object);
+/** A copy of the event's private data, for the program; see advice/loan.h. */
+IW_CM_EXPORT void *iw_cm_lend(const void *data, size_t len);
+IW_CM_EXPORT void iw_cm_lend_over(void *lent);
 /** @return whether it is destroyed, which is told */
 IW_CM_EXPORT bool iw_cm_life_over(const void *object, const char *call);
 

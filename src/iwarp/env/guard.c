@@ -40,6 +40,7 @@ struct guard {
 static __thread struct guard *volatile guard; /* of the touch that this thread is in */
 
 static void (*volatile told)(int signal);
+static bool (*volatile watcher)(const void *at, const void *pc);
 
 __attribute__((noinline)) const void *iw_guarded(void (*touch)(void *), void *arg,
                                                  const struct iovec *v, unsigned n)
@@ -109,6 +110,18 @@ static void die(int signal, siginfo_t *info)
         syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
 }
 
+static const void *pc_of(const ucontext_t *at)
+{
+#if defined(__x86_64__)
+    return (const void *)at->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (const void *)at->uc_mcontext.pc;
+#else
+    (void)at;
+    return NULL;
+#endif
+}
+
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     struct guard *g = guard;
@@ -116,7 +129,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         guard = NULL;
         g->fault = info->si_addr;
         leave_touch(g, context);
-    } else {
+    } else if (!watcher || info->si_code <= 0 || !watcher(info->si_addr, pc_of(context))) {
         die(signal, info);
     }
 }
@@ -151,4 +164,13 @@ void iw_guard_install(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
+}
+
+bool iw_guard_watch(bool (*late)(const void *at, const void *pc))
+{
+    struct sigaction now;
+    watcher = late;
+    iw_guard_install();
+    return sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+           now.sa_sigaction == on_fault;
 }

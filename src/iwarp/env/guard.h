@@ -17,6 +17,7 @@
 #ifndef ANYWARP_ENV_GUARD_H
 #define ANYWARP_ENV_GUARD_H
 
+#include <stdbool.h>
 #include <sys/uio.h>
 
 /** Installs the handlers at the first call of the process. */
@@ -28,6 +29,13 @@ void iw_guard_install(void);
  * guarded then, whatever ANYWARP_FAULTS says.
  */
 void iw_guard_tell(void (*crash)(int signal));
+
+/**
+ * Has @p late called, in the handler, at a fault that is no guarded touch's, with its address and
+ * that of the instruction, NULL if it is not known; if that returns true the instruction is tried
+ * again. @return whether the handler for SIGSEGV is this one, now
+ */
+bool iw_guard_watch(bool (*late)(const void *at, const void *pc));
 
 /**
  * Calls @p touch with @p arg. If that faults on one of the @p n ranges @p v, which it reads or
