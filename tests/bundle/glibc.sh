@@ -9,7 +9,7 @@ need nm
 [ "$(getconf GNU_LIBC_VERSION 2>/dev/null)" ] || skip 'the C library is not glibc'
 
 # Moved to libc.so.6 from libraries beside it, or an inline before; but not what pthreads got later.
-old='(_*pthread_[a-z_]*|sem_[a-z]*|dl(open|close|error|v?sym|addr)|_*libc_start_main|[lf]?stat(at)?(64)?'
+old='(_*pthread_[a-z_]*|sem_[a-z]*|dl(open|close|error|v?sym|addr1?)|_*libc_start_main|[lf]?stat(at)?(64)?'
 old+='|__isoc23_[a-z]*|fcntl64)$'
 later='clock(wait|lock|rdlock|wrlock|join)'
 
