@@ -14,6 +14,8 @@
 #define PATIENCE 10000000  /* ns that a receiver may be full */
 #define ALONE    200000000 /* if nothing waits behind it that is for another */
 #define PAUSE    5000      /* ns between two tries, however often one posts and polls */
+#define SHORT    20000000  /* ns that room counts as short after the last time there was none */
+#define GATHER   20000     /* ns that a pack may fill meanwhile */
 #define AGAIN_US 100       /* until the next look, if nobody polls */
 
 /* ---- what becomes of it ---- */
@@ -206,6 +208,37 @@ static bool send_locked(struct iw_qp *qp, uint32_t end, struct iw_wakes *w)
     return full != WAIT && !faulty;
 }
 
+/** How many such as that at sq.cut fill a pack. */
+static uint32_t full_pack(const struct iw_sq *sq)
+{
+    uint64_t one = IW_UD_PACK_LENGTH + IW_UD_HEADER + IW_UD_GRH + iw_sq_at(sq, sq->cut)->len;
+    uint64_t fit = IW_UD_PACK_MAX / one;
+    return fit < IW_UD_OUT_DATAGRAMS ? (uint32_t)fit : IW_UD_OUT_DATAGRAMS;
+}
+
+/** Whether what is posted, up to @p end, waits: for room, or, where that is short, for more. */
+static bool waits_locked(struct iw_qp *qp, uint32_t end)
+{
+    struct iw_ud *ud = iw_ud(qp);
+    const struct iw_sq *sq = &qp->tx.sq;
+    assert_held(&qp->tx.lock);
+    if (!ud->tried)
+        return false;
+    uint64_t now = iw_now();
+    if (ud->full_since)
+        return now - ud->tried < PAUSE;
+    if (now - ud->tried >= SHORT)
+        ud->tried = 0;
+    bool gathers =
+        ud->tried && end - sq->cut < full_pack(sq) && sq->routes[sq->cut & sq->mask].here;
+    if (gathers && !ud->gathers)
+        ud->gathers = now;
+    if (gathers && now - ud->gathers < GATHER)
+        return true;
+    ud->gathers = 0;
+    return false;
+}
+
 void iw_ud_transmit(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct iw_sq *sq = &qp->tx.sq;
@@ -218,7 +251,7 @@ void iw_ud_transmit(struct iw_qp *qp, struct iw_wakes *w)
     if (qp->tx.state != IBV_QPS_RTS && !draining)
         return;
     uint32_t end = draining ? sq->drain : sq->tail;
-    if (sq->cut != end && iw_ud(qp)->full_since && iw_now() - iw_ud(qp)->tried < PAUSE) {
+    if (sq->cut != end && waits_locked(qp, end)) {
         try_later_locked(qp);
         return;
     }

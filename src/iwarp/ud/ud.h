@@ -69,7 +69,8 @@ struct iw_ud {
     /* under tx.lock */
     int out;             /* to this host; -1: not open */
     uint64_t full_since; /* iw_now() when the datagram at sq.cut found no room; 0: it did */
-    uint64_t tried;      /* iw_now() of the last try of it */
+    uint64_t tried;      /* iw_now() of the last try that found none; 0: long ago */
+    uint64_t gathers;    /* iw_now() when a pack began to fill; 0: none does */
     bool renewed;        /* out is new since then */
     uint32_t single;     /* datagrams from sq.cut on that are not packed */
     uint32_t stopped[IW_UD_STOPPED]; /* numbers of those that took nothing for as long */
