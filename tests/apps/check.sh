@@ -166,6 +166,7 @@ both()
 
 known=
 quiet right "$BUILDDIR/tests/check/right"
+quiet right_datagrams "$BUILDDIR/tests/check/right_datagrams"
 known=
 ex=$BUILDDIR/examples/.libs
 seq 1 20000 >"$dir/numbers"

@@ -104,7 +104,7 @@ int iw_life_look(const void *object, const char *call)
         return 0;
     snprintf(name, sizeof(name), "%s no. %" PRIu64, found.kind, found.number);
     iw_advise(IW_FINDING_DESTROYED_OBJECT, name, iw_stack_here(),
-              "%s() is called with a %s that is destroyed", call, found.kind);
+              "%s() is called when the %s is destroyed", call, found.kind);
     return EINVAL;
 }
 

@@ -238,11 +238,12 @@ void iw_shadow_moved(struct iw_shadow_qp *s, enum ibv_qp_state state)
         return;
     lock_get_leaf(&shadows.lock);
     s->meant |= state == IBV_QPS_ERR;
+    if (state == IBV_QPS_RESET || state == IBV_QPS_RTS)
+        s->failed = s->meant = false;
     if (state == IBV_QPS_RESET) {
         clear_locked(&s->send);
         clear_locked(&s->recv);
         s->unsignaled = 0;
-        s->failed = s->meant = false;
     }
     lock_put(&shadows.lock);
 }

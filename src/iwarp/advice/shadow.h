@@ -30,7 +30,10 @@ struct iw_shadow_qp *iw_shadow_qp_new(const struct ibv_qp *qp, const struct ibv_
                                       bool sig_all, struct iw_shadow_cq *send_cq,
                                       struct iw_shadow_cq *recv_cq);
 void iw_shadow_qp_free(struct iw_shadow_qp *qp);
-/** The program moves it there: to RESET, in which nothing is outstanding, or into error. */
+/**
+ * The program moves it there: to RESET, in which nothing is outstanding, to RTS, also out of SQE, or
+ * into error.
+ */
 void iw_shadow_moved(struct iw_shadow_qp *qp, enum ibv_qp_state state);
 
 /** As "QP 0x01c2d3"; constant. */

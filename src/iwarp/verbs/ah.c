@@ -2,6 +2,7 @@
 /* Address handles, and the groups that QPs of datagrams join. */
 #include "ud/ah.h"
 
+#include "advice/life.h"
 #include "device/context.h"
 #include "faults/like.h"
 #include "mem/pd.h"
@@ -27,6 +28,7 @@ VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
     ah->pub.pd = pd;
     ah->route = route;
     atomic_fetch_add(&iw_pd(pd)->users, 1);
+    iw_life_begin(&ah->pub, "address handle");
     return &ah->pub;
 }
 
@@ -130,8 +132,11 @@ VERBS_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
     if (!ah)
         return iw_refuse(__func__, ARGUMENT);
+    int r = iw_life_over(ah, __func__);
+    if (r)
+        return r;
     atomic_fetch_sub(&iw_pd(ah->pd)->users, 1);
-    free(container_of(ah, struct iw_ah, pub));
+    iw_life_end(container_of(ah, struct iw_ah, pub));
     return 0;
 }
 

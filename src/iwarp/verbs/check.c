@@ -248,6 +248,11 @@ void verbs_check_unsent(struct iw_qp *qp, const struct ibv_send_wr *wr)
         iw_shadow_unsent(qp->shadow);
 }
 
+static int handle_over(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+    return iw_qp(qp)->datagrams ? iw_life_over(wr->wr.ud.ah, "ibv_post_send") : 0;
+}
+
 /* One by one, as a list may be posted in part; its completions may be there before the call ends.
  */
 static int check_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
@@ -256,6 +261,9 @@ static int check_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv
     for (; wr && !r; wr = r ? wr : wr->next) {
         struct ibv_send_wr one = *wr, *bad;
         one.next = NULL;
+        r = handle_over(qp, &one);
+        if (r)
+            break;
         verbs_check_send(iw_qp(qp), &one);
         r = under.post_send(qp, &one, &bad);
         if (r)

@@ -92,14 +92,14 @@ VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
     if (reset)
         iw_dial_stop(dial);
     r = iw_qp_modify(iw_qp(qp), attr, attr_mask);
+    if (!r && (attr_mask & IBV_QP_STATE))
+        iw_shadow_moved(iw_qp(qp)->shadow, attr->qp_state);
     if (!r && iw_qp(qp)->datagrams)
         return iw_ud_moved(iw_ud(iw_qp(qp)));
     if (reset)
         iw_dial_renew(dial);
     else if (!r)
         iw_dial_moved(dial, attr, attr_mask);
-    if (!r && (attr_mask & IBV_QP_STATE))
-        iw_shadow_moved(iw_qp(qp)->shadow, attr->qp_state);
     return r;
 }
 

@@ -257,7 +257,10 @@ static void wr_set_ud_addr(struct ibv_qp_ex *q, struct ibv_ah *ah, uint32_t qpn,
         return;
     }
     struct ibv_send_wr *wr = latest(q);
-    if (!wr)
+    int over = iw_life_over(ah, "ibv_wr_set_ud_addr");
+    if (over)
+        remember(q, over);
+    if (!wr || over)
         return;
     wr->wr.ud.ah = ah;
     wr->wr.ud.remote_qpn = qpn;
