@@ -5,8 +5,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -548,6 +550,41 @@ static void more_groups_than_the_system_allows(void **state)
     assert_true(r == 0 || r == ENOMEM);
 }
 
+static void *polls(void *stop)
+{
+    struct ibv_wc wc;
+    for (unsigned i = 0; !atomic_load((atomic_bool *)stop); i++) {
+        ibv_poll_cq(a.cq, 1, &wc);
+        if (i % 64 == 0)
+            usleep(50);
+    }
+    return NULL;
+}
+
+/* Who polls the CQ tries to send what waits. */
+static void destroyed_while_its_receiver_is_full(void **state)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = a.cq, .recv_cq = a.cq, .qp_type = IBV_QPT_UD, .cap = {64, 1, 1, 1, 0}};
+    struct ibv_sge sge;
+    struct ibv_send_wr wr = request(&a, &b, &sge, 2000);
+    atomic_bool stop = false;
+    pthread_t thread;
+    (void)state;
+    wr.send_flags = 0;
+    assert_int_equal(pthread_create(&thread, NULL, polls, &stop), 0);
+    for (unsigned round = 0; round < 300; round++) {
+        struct peer c = {.qp = ibv_create_qp(pd, &init)};
+        assert_non_null(c.qp);
+        to_rts(&c);
+        for (unsigned i = 0; i < 64; i++)
+            (void)post(&c, &wr);
+        assert_int_equal(ibv_destroy_qp(c.qp), 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+
 /* ---- strangers ---- */
 
 static const uint8_t good[28] = {'A', 'W', 'D', 1};
@@ -629,6 +666,7 @@ static int run(const char *device, uint8_t index)
         cmocka_unit_test_setup_teardown(by_a_shared_receive_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(groups, setup, teardown),
         cmocka_unit_test_setup_teardown(more_groups_than_the_system_allows, setup, teardown),
+        cmocka_unit_test_setup_teardown(destroyed_while_its_receiver_is_full, setup, teardown),
         cmocka_unit_test_setup_teardown(strangers, setup, teardown),
     };
     struct ibv_device **list = ibv_get_device_list(NULL);

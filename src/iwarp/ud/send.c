@@ -243,7 +243,7 @@ void iw_ud_transmit(struct iw_qp *qp, struct iw_wakes *w)
 {
     struct iw_sq *sq = &qp->tx.sq;
     assert_held(&qp->tx.lock);
-    if (qp->end.error)
+    if (qp->end.error || iw_ud(qp)->stopping)
         return;
     if (qp->tx.state == IBV_QPS_SQE)
         iw_sq_flush_locked(qp, w);

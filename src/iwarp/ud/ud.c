@@ -107,6 +107,9 @@ void iw_ud_stop(struct iw_ud *ud)
 {
     if (!ud)
         return;
+    lock_get(&ud->qp->tx.lock);
+    ud->stopping = true;
+    lock_put(&ud->qp->tx.lock);
     for (unsigned way = 0; way < IW_UD_WAYS; way++)
         iw_source_del(&ud->in[way].source);
     iw_timer_cancel(&ud->again);

@@ -59,6 +59,7 @@ struct iw_ud {
     bool ipv4;       /* in[IW_UD_NET] is of IPv4 alone */
     bool block_self; /* what it sends to a group does not come back to it */
     bool watched;    /* by the engine; under tx.lock */
+    bool stopping;   /* nothing is sent any more; under tx.lock */
     struct list link;
     struct list groups; /* see group.h */
 
@@ -92,7 +93,7 @@ struct iw_ud *iw_ud_new(uint32_t max);
 void iw_ud_attach(struct iw_ud *ud, struct iw_qp *qp);
 /** The QP was moved: from INIT on its sockets are looked at. @return 0 or a positive errno */
 int iw_ud_moved(struct iw_ud *ud);
-/** Before the QP is stopped: nothing comes in any more. */
+/** Before the QP is stopped: nothing comes in, or goes out, any more. */
 void iw_ud_stop(struct iw_ud *ud);
 /** The QP is gone, or never was. */
 void iw_ud_free(struct iw_ud *ud);
