@@ -87,7 +87,7 @@ fi
 # Commands by ioctl(), as a libibverbs that no longer writes would send them.
 export ANYWARP_UVERBS_IOCTL=on ANYWARP_UVERBS_TRACE=$dir/trace.ioctl
 pair $system $system 'rping by ioctl' "${rping[@]}" -s -- "${rping[@]}" -c
-read -ra words <<<'ib_send_bw -R -F -n 1000 -p PORT -e'
+read -ra words <<<'ib_send_bw -R -F -n 500 -p PORT -e'
 pair $system $system 'ib_send_bw by ioctl' "${words[@]}" -- "${words[@]}" 127.0.0.1
 unset ANYWARP_UVERBS_IOCTL ANYWARP_UVERBS_TRACE
 grep -qx 'QUERY_DEVICE 2/0 errno 28' "$dir/trace.ioctl" || failed 'no command by ioctl' trace.ioctl
