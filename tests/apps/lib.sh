@@ -35,6 +35,12 @@ need()
     done
 }
 
+# sanitized: the build has a sanitizer, which wants to be the first library of all and takes crashes for itself.
+sanitized()
+{
+    "$ANYWARP" env | grep -q san.so
+}
+
 # need_tls: skips the test where the libraries have none; else leaves the key "try" in $dir/psk.
 need_tls()
 {

@@ -14,6 +14,7 @@ fi
 # shellcheck source=tests/apps/hosts.sh
 . "$SRCDIR/tests/apps/hosts.sh"
 need ip nsenter python3 ucx_perftest ucmatose
+! sanitized || skip "UCX sees no device: a sanitizer has to be the first library"
 compgen -G '/usr/lib/*/ucx/libuct_ib.so*' >/dev/null || skip "UCX without libuct_ib"
 
 unshare -n sleep 3600 &

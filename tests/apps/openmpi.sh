@@ -77,7 +77,7 @@ for devices in anywarp0=iwarp: 'anywarp0=iwarp: anyroce0=roce:' anyroce0=roce:; 
     done
 done
 
-if ompi_info 2>/dev/null | grep -q 'MCA pml: ucx'; then
+if ompi_info 2>/dev/null | grep -q 'MCA pml: ucx' && ! sanitized; then
     for transport in rc_v ud_verbs; do
         for ranks in 2 4; do
             start sums -e ANYWARP_DEVICES=anyroce0=roce: -e UCX_TLS=$transport,self -e UCX_NET_DEVICES=anyroce0:1 \

@@ -16,7 +16,7 @@ with open(sys.argv[1], "wb") as copy:
 END
 fetch=(curl -s -S -m 60 -o)
 # Debian's curl and the sanitizers of gcc 12 do not start together.
-! "$ANYWARP" env | grep -q san.so || fetch=(python3 "$dir/fetch.py")
+! sanitized || fetch=(python3 "$dir/fetch.py")
 
 # serve NAME [OPTION...]: a server of files on $port, with these options of run.
 serve()
@@ -152,7 +152,7 @@ fi
 
 # The library of that name that rdma-core brings, over our librdmacm.
 theirs=$(compgen -G '/usr/lib/*/rsocket/librspreload.so' | head -n 1)
-if [ -n "$theirs" ] && command -v iperf >/dev/null && ! "$ANYWARP" env | grep -q san.so; then
+if [ -n "$theirs" ] && command -v iperf >/dev/null && ! sanitized; then
     port=$(free_port)
     rm -f "$dir/pcap"
     start_server server "$port" env LD_PRELOAD="$theirs" iperf -s -p "$port" -B 127.0.0.1

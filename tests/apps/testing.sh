@@ -5,6 +5,7 @@
 # shellcheck source=tests/apps/lib.sh
 . "$SRCDIR/tests/apps/lib.sh"
 need cc patch python3
+! sanitized || skip "a sanitizer takes crashes for itself"
 
 cp "$SRCDIR"/doc/testing/* "$dir"
 cd "$dir" || exit 99

@@ -61,7 +61,7 @@ pair ib_send_bw -F -d anyroce0 -c UD -q 2 -n 1000
 pair ib_send_bw -F -d anyroce0 -c UD -b -n 1000
 
 # UCX, which looks at the headers and does its own repeating; by UD alone, and RC that UD sets up.
-if command -v ucx_perftest >/dev/null && compgen -G '/usr/lib/*/ucx/libuct_ib.so*' >/dev/null; then
+if ! sanitized && command -v ucx_perftest >/dev/null && compgen -G '/usr/lib/*/ucx/libuct_ib.so*' >/dev/null; then
     for tls in ud_verbs,self rc_v,ud_v,self; do
         for test in tag_lat tag_bw ucp_put_lat ucp_get ucp_fadd ucp_am_lat; do
             port=$(free_port)
