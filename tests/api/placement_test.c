@@ -37,10 +37,15 @@ static void post_receive(void)
     assert_int_equal(ibv_post_recv(pair.b.id->qp, &wr, &bad), 0);
 }
 
-/* As a program looks that watches its memory: nothing orders that. */
+/* So programs look that watch their memory: nothing orders that. */
 __attribute__((no_sanitize("thread"))) static uint8_t seen(size_t i)
 {
     return __atomic_load_n(pair.b.buf + i, __ATOMIC_ACQUIRE);
+}
+
+__attribute__((no_sanitize("thread"))) static uint64_t seen_word(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 static void await_byte(size_t i, uint8_t value)
@@ -110,13 +115,13 @@ static void what_adapters_keep(void **state)
     (void)state;
     for (uint64_t i = 1; i <= WRITES; i++) {
         uint64_t last = i * 0x0101010101010101;
-        uint64_t before = __atomic_load_n(to, __ATOMIC_ACQUIRE), now;
+        uint64_t before = seen_word(to), now;
         *from = i * 0x1010101010101010;
         post(IBV_WR_RDMA_WRITE, 0, WORD, IBV_SEND_INLINE);
         uint64_t first = *from;
         *from = last;
         post(IBV_WR_RDMA_WRITE, 0, WORD, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-        while ((now = __atomic_load_n(to, __ATOMIC_ACQUIRE)) != last)
+        while ((now = seen_word(to)) != last)
             assert_true(now == before || now == first);
         assert_int_equal(side_poll(&pair.a).status, IBV_WC_SUCCESS);
     }
