@@ -108,6 +108,12 @@ static void completions_tell_the_truth(void **state)
     }
 }
 
+#ifdef __SANITIZE_THREAD__
+#define WHOLE_WORDS false /* its memcpy() goes byte by byte */
+#else
+#define WHOLE_WORDS true
+#endif
+
 /* Two Writes to the same bytes, and words that stay whole. */
 static void what_adapters_keep(void **state)
 {
@@ -122,7 +128,7 @@ static void what_adapters_keep(void **state)
         *from = last;
         post(IBV_WR_RDMA_WRITE, 0, WORD, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
         while ((now = seen_word(to)) != last)
-            assert_true(now == before || now == first);
+            assert_true(now == before || now == first || !WHOLE_WORDS);
         assert_int_equal(side_poll(&pair.a).status, IBV_WC_SUCCESS);
     }
 }
