@@ -2,6 +2,7 @@
 #include "tools/chaos.h"
 
 #include "faults/plan.h"
+#include "tools/child.h"
 #include "tools/shell.h"
 #include "tools/sweep.h"
 #include "tools/tool.h"
@@ -10,11 +11,9 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,31 +89,6 @@ static void set_plan(const struct choice *c, const char *log)
     setenv("ANYWARP_CHAOS", text, 1);
     free(replay);
     free(text);
-}
-
-static pid_t child;
-
-static void pass_on(int signal)
-{
-    kill(child, signal);
-}
-
-/** Runs the program to its end. @return its exit status as a shell tells it */
-static int run_program(char **argv)
-{
-    int status;
-    child = fork();
-    if (child < 0)
-        tool_die(TOOL_FAILED, "chaos: fork: %s", strerror(errno));
-    if (child == 0)
-        tool_exec(argv);
-    signal(SIGINT, SIG_IGN); /* the terminal sends it to the program as well */
-    signal(SIGTERM, pass_on);
-    signal(SIGHUP, pass_on);
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            tool_die(TOOL_FAILED, "chaos: waitpid: %s", strerror(errno));
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static unsigned count(const char *log, unsigned counts[IW_FAULTS])
@@ -293,7 +267,7 @@ static int chaos(int argc, char **argv)
     name_file(unnamed);
     char *log = begin_log(&c, unnamed);
     set_plan(&c, log);
-    int status = run_program(argv + optind);
+    int status = child_run("chaos", argv + optind);
     summarize(&c, log, status, argv + optind);
     if (!c.log)
         unlink(log);

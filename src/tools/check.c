@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/child.h"
 #include "tools/findings.h"
 #include "tools/pages.h"
 #include "tools/report.h"
@@ -7,11 +8,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ERROR_EXIT 99 /* what no program gives by accident */
@@ -40,31 +39,6 @@ static int explain(const char *name)
                  "Try: anywarp check --list",
                  name);
     return 0;
-}
-
-static pid_t child;
-
-static void pass_on(int signal)
-{
-    kill(child, signal);
-}
-
-/** Runs the program to its end. @return its exit status as a shell tells it */
-static int run_program(char **argv)
-{
-    int status;
-    child = fork();
-    if (child < 0)
-        tool_die(TOOL_FAILED, "check: fork: %s", strerror(errno));
-    if (child == 0)
-        tool_exec(argv);
-    signal(SIGINT, SIG_IGN); /* the terminal sends it to the program as well */
-    signal(SIGTERM, pass_on);
-    signal(SIGHUP, pass_on);
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            tool_die(TOOL_FAILED, "check: waitpid: %s", strerror(errno));
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static int number(const char *text)
@@ -107,7 +81,7 @@ static int check_program(const struct choice *c, char **argv)
     struct findings all;
     char *records = make_records();
     setenv("ANYWARP_CHECK", records, 1);
-    int status = run_program(argv);
+    int status = child_run("check", argv);
     const char *wrong = findings_read(&all, records);
     unlink(records);
     if (wrong)
