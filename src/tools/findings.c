@@ -58,17 +58,10 @@ static bool same_place(const struct finding *a, const struct finding *b)
     return true;
 }
 
-static void release_symbol(struct symbol *s)
-{
-    free(s->path);
-    free(s->function);
-    free(s->source);
-}
-
 static void release(struct finding *f)
 {
     for (size_t i = 0; i < f->frames; i++)
-        release_symbol(&f->frame[i]);
+        symbol_drop(&f->frame[i]);
     free(f->process);
     free(f->object);
     free(f->sentence);
@@ -107,7 +100,7 @@ static void unfold(struct finding *f)
             if (kept)
                 all[n++] = s;
             else
-                release_symbol(&s);
+                symbol_drop(&s);
             if (!outer)
                 break;
         }

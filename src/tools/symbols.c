@@ -133,3 +133,10 @@ void symbols_find(struct symbol **symbols, size_t n)
     }
     free(done);
 }
+
+void symbol_drop(struct symbol *s)
+{
+    free(s->path);
+    free(s->function);
+    free(s->source);
+}

@@ -16,9 +16,11 @@ struct symbol {
 
 /**
  * Fills in what is known of all @p n, with as few runs of addr2line as there are files; nothing
- * where that is not installed. The strings are the caller's, to be freed,
- * those of the outer functions, too.
+ * where that is not installed.
  */
 void symbols_find(struct symbol **symbols, size_t n);
+
+/** Frees its strings, not itself, nor the outer one. */
+void symbol_drop(struct symbol *s);
 
 #endif
