@@ -13,15 +13,15 @@
 static char path[] = "/tmp/anywarp-places-XXXXXX";
 static struct iw_places *file;
 
-__attribute__((noinline)) static void take(struct iw_stack *s, enum iw_fault fault)
+__attribute__((noinline)) static void take(struct iw_callers *s, enum iw_fault fault)
 {
-    iw_stack_take(s, fault);
+    iw_callers_take(s, fault);
     __asm__ volatile("");
 }
 
 static void a_stack(void **state)
 {
-    static struct iw_stack s, again, other, elsewhere;
+    static struct iw_callers s, again, other, elsewhere;
     (void)state;
     for (volatile int i = 0; i < 2; i++) /* one call */
         take(i ? &again : &s, IW_FAULT_REG_MR);
@@ -31,28 +31,28 @@ static void a_stack(void **state)
     assert_true(s.hash == again.hash);
     assert_true(s.hash != other.hash);
     assert_true(s.hash != elsewhere.hash);
-    iw_stack_name(&s);
+    iw_callers_name(&s);
     assert_non_null(strstr(s.text, "/places_test+0x"));
     assert_non_null(strstr(s.text, " /"));
     for (int i = s.n; i < IW_STACK_FRAMES;
          i++) /* as deep as it gets: what is too long is left out */
         s.frame[i] = s.frame[0];
     s.n = IW_STACK_FRAMES;
-    iw_stack_name(&s);
+    iw_callers_name(&s);
     assert_true(strlen(s.text) < sizeof(s.text));
     s.frame[0] = NULL; /* in no file */
     s.n = 1;
-    iw_stack_name(&s);
+    iw_callers_name(&s);
     assert_string_equal(s.text, "");
 }
 
 static void first_and_last(void **state)
 {
-    static struct iw_stack s;
+    static struct iw_callers s;
     (void)state;
     assert_true(iw_places_open(path));
     take(&s, IW_FAULT_POST_SEND);
-    iw_stack_name(&s);
+    iw_callers_name(&s);
     assert_null(iw_place_known(&s));
     struct iw_place *p = iw_place_new(&s, "name@000001", IW_FAULT_POST_SEND, "qp");
     assert_non_null(p);
@@ -78,7 +78,7 @@ static void first_and_last(void **state)
 
 static void there_is_an_end(void **state)
 {
-    static struct iw_stack s;
+    static struct iw_callers s;
     (void)state;
     file->next = IW_PLACES - 1;
     assert_non_null(iw_place_new(&s, "a", IW_FAULT_POST_SEND, "qp"));

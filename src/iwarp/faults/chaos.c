@@ -234,13 +234,13 @@ static uint64_t decide_locked(enum iw_fault fault, const struct object *o, uint6
 /** Notes where a call is that can fail. */
 static void note(enum iw_fault fault, const void *object)
 {
-    struct iw_stack stack;
-    iw_stack_take(&stack, fault);
+    struct iw_callers stack;
+    iw_callers_take(&stack, fault);
     lock_get(&chaos.lock);
     struct iw_place *p = iw_place_known(&stack);
     if (!p) {
         lock_put(&chaos.lock);
-        iw_stack_name(&stack); /* which asks the loader, and may wait for it */
+        iw_callers_name(&stack); /* which asks the loader, and may wait for it */
         lock_get(&chaos.lock);
         p = iw_place_known(&stack);
     }

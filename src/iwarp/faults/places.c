@@ -42,7 +42,7 @@ void iw_places_forget(void)
     places.n = 0;
 }
 
-__attribute__((noinline)) void iw_stack_take(struct iw_stack *s, enum iw_fault fault)
+__attribute__((noinline)) void iw_callers_take(struct iw_callers *s, enum iw_fault fault)
 {
     s->n = backtrace(s->frame, IW_STACK_FRAMES);
     s->hash = fault + 1;
@@ -68,7 +68,7 @@ static const char *file_of(const struct link_map *map)
     return program;
 }
 
-void iw_stack_name(struct iw_stack *s)
+void iw_callers_name(struct iw_callers *s)
 {
     bool outside = false;
     char *at = s->text, *end = s->text + sizeof(s->text);
@@ -90,7 +90,7 @@ void iw_stack_name(struct iw_stack *s)
     }
 }
 
-struct iw_place *iw_place_known(const struct iw_stack *s)
+struct iw_place *iw_place_known(const struct iw_callers *s)
 {
     for (unsigned i = 0; i < places.n; i++)
         if (places.known[i].stack == s->hash)
@@ -98,7 +98,7 @@ struct iw_place *iw_place_known(const struct iw_stack *s)
     return NULL;
 }
 
-struct iw_place *iw_place_new(const struct iw_stack *s, const char *process, enum iw_fault fault,
+struct iw_place *iw_place_new(const struct iw_callers *s, const char *process, enum iw_fault fault,
                               const char *kind)
 {
     uint64_t at = __atomic_fetch_add(&places.file->next, 1, __ATOMIC_RELAXED);

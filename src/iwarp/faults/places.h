@@ -33,7 +33,7 @@ struct iw_places {
     struct iw_place place[IW_PLACES];
 };
 
-struct iw_stack {
+struct iw_callers {
     uint64_t hash; /* of the fault, too */
     int n;
     void *frame[IW_STACK_FRAMES];
@@ -47,16 +47,16 @@ struct iw_places *iw_places_map(const char *path);
 bool iw_places_open(const char *path);
 
 /** The stack of the caller, who calls in vain or for @p fault, without its text. No lock. */
-void iw_stack_take(struct iw_stack *s, enum iw_fault fault);
+void iw_callers_take(struct iw_callers *s, enum iw_fault fault);
 
 /** Writes its text. No lock. */
-void iw_stack_name(struct iw_stack *s);
+void iw_callers_name(struct iw_callers *s);
 
 /** @return NULL if this process has not been there */
-struct iw_place *iw_place_known(const struct iw_stack *s);
+struct iw_place *iw_place_known(const struct iw_callers *s);
 
 /** @return NULL if there are too many */
-struct iw_place *iw_place_new(const struct iw_stack *s, const char *process, enum iw_fault fault,
+struct iw_place *iw_place_new(const struct iw_callers *s, const char *process, enum iw_fault fault,
                               const char *kind);
 
 /** One more call there. */
