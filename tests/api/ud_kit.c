@@ -25,6 +25,24 @@ struct ibv_pd *pd;
 uint8_t gid_index;
 struct peer a, b;
 
+void open_device(const char *name, uint8_t index)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    unsigned i = 0;
+    while (list[i] && strcmp(ibv_get_device_name(list[i]), name) != 0)
+        i++;
+    ctx = ibv_open_device(list[i]);
+    ibv_free_device_list(list);
+    pd = ibv_alloc_pd(ctx);
+    gid_index = index;
+}
+
+void close_device(void)
+{
+    ibv_dealloc_pd(pd);
+    ibv_close_device(ctx);
+}
+
 struct ibv_ah *handle(const union ibv_gid *gid)
 {
     struct ibv_ah_attr attr = {

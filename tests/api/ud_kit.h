@@ -34,6 +34,9 @@ struct peer {
 
 extern struct peer a, b;
 
+/** Makes ctx, pd and gid_index. */
+void open_device(const char *name, uint8_t index);
+void close_device(void);
 struct ibv_ah *handle(const union ibv_gid *gid);
 void to_init(struct peer *p);
 void move(struct peer *p, enum ibv_qp_state to);

@@ -96,12 +96,8 @@ int main(void)
     unsetenv("IBV_CONFIG_DIR");
     setenv("ANYWARP_DEVICES", "r0=roce:lo", 1);
     setenv("VERBS_LOG_LEVEL", "0", 1);
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    ctx = ibv_open_device(list[0]);
-    ibv_free_device_list(list);
-    pd = ibv_alloc_pd(ctx);
+    open_device("r0", 0);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ibv_dealloc_pd(pd);
-    ibv_close_device(ctx);
+    close_device();
     return failed;
 }

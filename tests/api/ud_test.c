@@ -669,17 +669,9 @@ static int run(const char *device, uint8_t index)
         cmocka_unit_test_setup_teardown(destroyed_while_its_receiver_is_full, setup, teardown),
         cmocka_unit_test_setup_teardown(strangers, setup, teardown),
     };
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    unsigned i = 0;
-    while (list[i] && strcmp(ibv_get_device_name(list[i]), device) != 0)
-        i++;
-    ctx = ibv_open_device(list[i]);
-    ibv_free_device_list(list);
-    pd = ibv_alloc_pd(ctx);
-    gid_index = index;
+    open_device(device, index);
     int failed = cmocka_run_group_tests_name(device, tests, NULL, NULL);
-    ibv_dealloc_pd(pd);
-    ibv_close_device(ctx);
+    close_device();
     return failed;
 }
 

@@ -258,14 +258,9 @@ static int run(const char *device, uint8_t index)
         cmocka_unit_test_setup_teardown(names_that_are_taken, start, teardown),
         cmocka_unit_test_setup_teardown(no_descriptor_left_below_the_limit, start, teardown),
     };
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    ctx = ibv_open_device(list[0]);
-    ibv_free_device_list(list);
-    pd = ibv_alloc_pd(ctx);
-    gid_index = index;
+    open_device(device, index);
     int failed = cmocka_run_group_tests_name(device, tests, NULL, NULL);
-    ibv_dealloc_pd(pd);
-    ibv_close_device(ctx);
+    close_device();
     return failed;
 }
 
