@@ -57,12 +57,34 @@ static void read_line(struct loader_list *l, char *line)
     }
 }
 
+static char **copy_of_environment(void)
+{
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    char **copy = calloc(n + 1, sizeof(*copy));
+    if (!copy)
+        tool_die(TOOL_FAILED, "out of memory");
+    return memcpy(copy, environ, n * sizeof(*copy));
+}
+
+/** What comes of fork() with the environment of a program of anywarp's. A child of a process with
+ * threads may not allocate, so this process has that environment meanwhile. */
+static pid_t fork_with_environment(void)
+{
+    char **before = copy_of_environment();
+    tool_set_environment();
+    setenv("LD_TRACE_LOADED_OBJECTS", "1", 1); /* --list ends at the first that is missing */
+    pid_t child = fork();
+    if (child != 0)
+        environ = before;
+    return child;
+}
+
 static _Noreturn void become_loader(int out, const char *loader, const char *program)
 {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
-    tool_set_environment();
-    setenv("LD_TRACE_LOADED_OBJECTS", "1", 1); /* --list ends at the first that is missing */
     alarm(SECONDS_MAX);
     execl(loader, loader, program, (char *)NULL);
     _exit(TOOL_NOT_FOUND);
@@ -87,7 +109,7 @@ void loader_list_init(struct loader_list *l, const char *loader, const char *pro
     if (pipe2(ends, O_CLOEXEC) != 0)
         tool_die(TOOL_FAILED, "cannot make a pipe");
     fflush(stdout);
-    pid_t child = fork();
+    pid_t child = fork_with_environment();
     if (child < 0)
         tool_die(TOOL_FAILED, "cannot make a process");
     if (child == 0)

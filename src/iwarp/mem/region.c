@@ -171,6 +171,7 @@ void iw_region_explain(char *buf, size_t size, uint32_t stag, const struct iw_ac
 {
     struct iw_region *r;
     char asked[96], is[128];
+    assert_copying(iw_region_pd(by, use));
     enum iw_stag_found found = iw_stag_find(stag, iw_region_pd(by, use), &r);
     snprintf(asked, sizeof(asked), "%s of %" PRIu64 " bytes at 0x%" PRIx64 ", key 0x%08x",
              uses[use].name, len, to, stag);

@@ -54,11 +54,11 @@ static enum iw_err place_write(struct iw_qp *qp, const struct ddp_seg *seg)
         err = IW_ERR_TAGGED_ACCESS;
     if (!err && !late && !iw_place(p, seg->payload, seg->len))
         err = IW_ERR_TAGGED_GONE;
+    if (err && !qp->uc)
+        iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
     iw_copy_end();
     if (late && !err)
         iw_late_keep(qp, seg, p);
-    if (err && !qp->uc)
-        iw_qp_explain_access(qp, err, seg->stag, IW_USE_WRITE, seg->to, seg->len);
     return err;
 }
 
