@@ -86,6 +86,10 @@ anywarp read_bw 1048576 perftest ib_read_bw 1048576 4000
 anywarp send_bw 1048576 perftest ib_send_bw 1048576 4000
 anywarp rstream 1048576 rstream bw 1048576 4000
 anywarp write_bw_number 1048576 with BENCH_CM= perftest ib_write_bw 1048576 4000
+raw stream_beside 1048576 beside raw raw_stream 1048576
+anywarp write_bw_beside 1048576 beside perftest ib_write_bw 1048576 2000
+anywarp read_bw_beside 1048576 beside perftest ib_read_bw 1048576 2000
+anywarp send_bw_beside 1048576 beside perftest ib_send_bw 1048576 2000
 tls raw_stream 1048576 in_tls raw raw_tls stream 1048576
 tls write_bw 1048576 in_tls perftest ib_write_bw 1048576 2000
 ucx tag_bw 1048576 ucx tag_bw 1048576 $(ucx_messages 1048576)

@@ -173,6 +173,18 @@ rings()
     with ANYWARP_SHM=on "$@"
 }
 
+# beside COMMAND...: with a neighbour that streams through memory.
+beside()
+{
+    local neighbour status=0
+    "$build/bench/neighbour" &
+    neighbour=$!
+    "$@" || status=$?
+    kill $neighbour 2>/dev/null
+    wait $neighbour 2>/dev/null
+    return $status
+}
+
 # ucx_shm COMMAND...: with the transport of UCX for processes of one host.
 ucx_shm()
 {

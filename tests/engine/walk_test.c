@@ -8,6 +8,7 @@
 #include "walk/walk.h"
 
 #include "qp/link.h"
+#include "qp/rx_direct.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,6 +149,7 @@ static void walk(bool settled)
     still_seed(w->seed);
     w->move = move;
     w->ext = walk_random(w, 4) != 0;
+    iw_direct_least = 1 + walk_random(w, 500); /* Sends have no more than 1024 bytes */
     struct ibv_context *ctx[2] = {still_open(), still_open()};
     assert_non_null(ctx[0]);
     assert_non_null(ctx[1]);

@@ -33,6 +33,11 @@ void iwc_flow_segment(struct iwc_flow *f, unsigned opcode, bool last, uint32_t d
         iwc_count(&f->invalidates, 1);
 }
 
+void iwc_flow_data(struct iwc_flow *f, unsigned opcode, uint32_t data)
+{
+    iwc_count(&f->bytes[kinds[opcode]], data);
+}
+
 void iwc_flow_add(struct iwc_flow *f, const struct iwc_flow *more)
 {
     iwc_count(&f->fpdus, more->fpdus);

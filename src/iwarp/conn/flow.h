@@ -42,6 +42,9 @@ static inline void iwc_count(uint64_t *counter, uint64_t by)
 /** Counts a segment with @p data bytes of the program; its message, if it is the last. */
 void iwc_flow_segment(struct iwc_flow *f, unsigned opcode, bool last, uint32_t data);
 
+/** Counts @p data bytes of a segment that has data and is counted, without them, later. */
+void iwc_flow_data(struct iwc_flow *f, unsigned opcode, uint32_t data);
+
 /** Adds all of @p more. */
 void iwc_flow_add(struct iwc_flow *f, const struct iwc_flow *more);
 

@@ -58,15 +58,21 @@ static int finish_single(struct iwc_rx *rx, const struct ddp_seg *seg, int r)
     return r;
 }
 
-static int on_send(struct iwc_rx *rx, const struct ddp_seg *seg)
+static int check_send(const struct iwc_rx *rx, const struct ddp_seg *seg)
 {
     int r = check_untagged(rx, seg, rx->open_mo);
     if (r != IW_OK)
         return r;
     if (rx->open && (seg->opcode != rx->open_opcode || seg->inval_stag != rx->open_inval))
         return IW_ERR_OPCODE;
-    if (!range_fits(UINT32_MAX, rx->open_mo, seg->len))
-        return IW_ERR_UNTAGGED_TOO_LONG;
+    return range_fits(UINT32_MAX, rx->open_mo, seg->len) ? IW_OK : IW_ERR_UNTAGGED_TOO_LONG;
+}
+
+static int on_send(struct iwc_rx *rx, const struct ddp_seg *seg)
+{
+    int r = check_send(rx, seg);
+    if (r != IW_OK)
+        return r;
     r = rx->ops->send(rx->up, seg);
     if (r != IW_OK)
         return r;
@@ -262,6 +268,22 @@ enum iwc_rx_status iwc_rx_input(struct iwc_rx *rx, const uint8_t *p, size_t len,
     if (r == IWC_HOLD)
         return IWC_RX_HELD;
     return rx->terminated ? IWC_RX_TERMINATED : IWC_RX_MORE;
+}
+
+bool iwc_rx_is_due(const struct iwc_rx *rx, const struct ddp_seg *seg)
+{
+    if (seg->tagged)
+        return true;
+    return handlers[seg->opcode] == on_send && check_send(rx, seg) == IW_OK;
+}
+
+void iwc_rx_past(struct iwc_rx *rx, const struct ddp_seg *seg, uint32_t len)
+{
+    rx->offset += len;
+    if (!seg->tagged)
+        rx->open_mo += len;
+    if (rx->flow)
+        iwc_flow_data(rx->flow, seg->opcode, len);
 }
 
 size_t iwc_rx_need(const uint8_t *p, size_t len)

@@ -91,6 +91,11 @@ enum iwc_rx_status {
 enum iwc_rx_status iwc_rx_input(struct iwc_rx *rx, const uint8_t *p, size_t len, size_t *used,
                                 enum iw_err *err);
 
+/** Whether a segment, decoded, is the next one of its message: what is checked before an upcall. */
+bool iwc_rx_is_due(const struct iwc_rx *rx, const struct ddp_seg *seg);
+/** The first @p len bytes of the segment that comes next, which is due, went past. */
+void iwc_rx_past(struct iwc_rx *rx, const struct ddp_seg *seg, uint32_t len);
+
 /**
  * How many bytes, from the start of the partial FPDU at @p p on, its whole length is.
  * @return 0 if @p len is too short to know; never more than FPDU_MAX for legal lengths

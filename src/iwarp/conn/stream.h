@@ -16,6 +16,9 @@ struct iwc_stream;
 struct iwc_stream_ops {
     /** @return bytes received (> 0), 0 at the peer's FIN, -EAGAIN, or another negative errno. */
     ssize_t (*recv)(struct iwc_stream *s, void *buf, size_t len);
+    /** As recv, into @p n pieces one after the other; -EFAULT if one of them cannot be written.
+     * NULL: what comes in must be seen whole, in one piece. */
+    ssize_t (*recvv)(struct iwc_stream *s, const struct iovec *iov, unsigned n);
     /** @return bytes taken (> 0), -EAGAIN if none could be, or another negative errno. */
     ssize_t (*send)(struct iwc_stream *s, const struct iovec *iov, unsigned n);
     /** Sends FIN behind what was sent; receiving goes on. */

@@ -29,20 +29,28 @@ static struct iwc_stream_mem *mem_of(struct iwc_stream *s)
     return container_of(s, struct iwc_stream_mem, base);
 }
 
-static ssize_t mem_recv(struct iwc_stream *s, void *buf, size_t len)
+static ssize_t mem_recvv(struct iwc_stream *s, const struct iovec *iov, unsigned n)
 {
     struct iwc_stream_mem *m = mem_of(s), *from = m->peer;
-    uint8_t *p = buf;
-    size_t n = 0;
+    size_t given = 0;
 
     if (from->reset)
         return -ECONNRESET;
-    for (; n < len && n < from->chunk && from->used > 0; n++) {
-        p[n] = from->ring[from->head];
-        from->head = (from->head + 1) % from->window;
-        from->used--;
+    for (unsigned i = 0; i < n; i++) {
+        uint8_t *p = iov[i].iov_base;
+        for (size_t j = 0; j < iov[i].iov_len && given < from->chunk && from->used > 0; j++) {
+            p[j] = from->ring[from->head];
+            from->head = (from->head + 1) % from->window;
+            from->used--;
+            given++;
+        }
     }
-    return n > 0 || from->fin ? (ssize_t)n : -EAGAIN;
+    return given > 0 || from->fin ? (ssize_t)given : -EAGAIN;
+}
+
+static ssize_t mem_recv(struct iwc_stream *s, void *buf, size_t len)
+{
+    return mem_recvv(s, &(struct iovec){.iov_base = buf, .iov_len = len}, 1);
 }
 
 static ssize_t mem_send(struct iwc_stream *s, const struct iovec *iov, unsigned n)
@@ -94,6 +102,7 @@ static uint32_t mem_emss(struct iwc_stream *s)
 
 static const struct iwc_stream_ops mem_ops = {
     .recv = mem_recv,
+    .recvv = mem_recvv,
     .send = mem_send,
     .shutdown = mem_shutdown,
     .close = mem_close,

@@ -28,6 +28,17 @@ static ssize_t tcp_recv(struct iwc_stream *s, void *buf, size_t len)
     return r;
 }
 
+static ssize_t tcp_recvv(struct iwc_stream *s, const struct iovec *iov, unsigned n)
+{
+    struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n};
+    long r;
+    do
+        r = sys_recvmsg(tcp_of(s)->fd, &msg, MSG_DONTWAIT);
+    while (r == -EINTR);
+    tsan_acquire(&wire_order);
+    return r;
+}
+
 static ssize_t tcp_send(struct iwc_stream *s, const struct iovec *iov, unsigned n)
 {
     struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n};
@@ -78,6 +89,7 @@ static uint32_t tcp_emss(struct iwc_stream *s)
 
 static const struct iwc_stream_ops tcp_ops = {
     .recv = tcp_recv,
+    .recvv = tcp_recvv,
     .send = tcp_send,
     .shutdown = tcp_shutdown,
     .close = tcp_close,

@@ -328,13 +328,22 @@ struct iw_qp_end {
     char explanation[256];       /* English: keys, ranges, rights; what a peer's Terminate said */
 };
 
+/** Bytes of one segment that go from the stream to where they belong; see rx_direct.h. */
+struct iw_direct {
+    uint32_t left; /* that come before what is staged goes on; 0: none */
+    uint32_t key;
+    uint64_t to; /* of the first of them */
+    enum iw_use use;
+};
+
 /** What comes in. */
 struct iw_qp_rx {
     struct lock lock;
     struct iwc_rx half;
-    uint8_t *staging;    /* from the pool, only while it holds a partial FPDU */
-    uint32_t staged;     /* bytes in it not used yet */
-    uint32_t staged_at;  /* offset of the first */
+    uint8_t *staging;   /* from the pool, only while it holds a partial FPDU */
+    uint32_t staged;    /* bytes in it not used yet */
+    uint32_t staged_at; /* offset of the first */
+    struct iw_direct direct;
     struct iw_recv recv; /* the Send in progress */
     struct iw_loss loss; /* of one that is unreliable */
     struct iw_early *early_head, *early_tail;

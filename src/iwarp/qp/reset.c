@@ -69,6 +69,7 @@ static void renew_receiving_locked(struct iw_qp_rx *rx)
     assert_held(&rx->lock);
     rx->half = (struct iwc_rx){0};
     rx->staged = rx->staged_at = 0;
+    rx->direct = (struct iw_direct){0};
     rx->writing = rx->written = 0;
     rx->recv = (struct iw_recv){0};
     rx->loss = (struct iw_loss){0};

@@ -4,6 +4,7 @@
 #include "cq/counter.h"
 #include "qp/end.h"
 #include "qp/explain.h"
+#include "qp/rx_direct.h"
 #include "qp/rx_early.h"
 #include "qp/rx_late.h"
 #include "qp/rx_scatter.h"
@@ -122,6 +123,21 @@ int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg)
     if (seg->last)
         complete_send(qp, seg, at + len);
     return IW_OK;
+}
+
+bool iw_recv_find(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t len, struct iw_direct *d)
+{
+    struct iw_recv *recv = &qp->rx.recv;
+    assert_held(&qp->rx.lock);
+    if (seg->opcode == RDMAP_SEND_IMM || iw_early_any(&qp->rx) || (seg->mo != 0) != recv->taken)
+        return false;
+    if (!recv->taken && !iw_rq_pop(qp, &qp->rx.wakes))
+        return false;
+    if (!range_fits(iw_sge_bytes(recv->sge, recv->nsge), seg->mo, seg->len) ||
+        !iw_direct_entry(recv->sge, recv->nsge, seg->mo, len, d))
+        return false;
+    d->use = IW_USE_RECEIVE;
+    return true;
 }
 
 int iw_recv_immediate(struct iw_qp *qp, const struct iw_immediate *imm)

@@ -11,6 +11,12 @@
  */
 int iw_recv_place(struct iw_qp *qp, const struct ddp_seg *seg);
 
+/**
+ * Where the first @p len bytes of a segment of a Send, which is due, belong; for rx_direct.h.
+ * @return false if no receive is there for it, or they do not lie in one entry of its list
+ */
+bool iw_recv_find(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t len, struct iw_direct *d);
+
 /** An Immediate, and the Write that it belongs to. */
 struct iw_immediate {
     __be32 data;

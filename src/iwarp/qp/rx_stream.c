@@ -11,6 +11,7 @@
 #include "qp/explain.h"
 #include "qp/link.h"
 #include "qp/rings.h"
+#include "qp/rx_direct.h"
 #include "qp/rx_early.h"
 #include "qp/rx_late.h"
 #include "qp/rx_place.h"
@@ -189,6 +190,13 @@ static bool staging_take(struct iw_qp_rx *rx)
     return true;
 }
 
+/** Forgets what is staged. */
+static void unstage(struct iw_qp_rx *rx)
+{
+    rx->staged = rx->staged_at = 0;
+    rx->direct.left = 0;
+}
+
 static void staging_release(struct iw_qp_rx *rx)
 {
     if (rx->staged || !rx->staging)
@@ -199,6 +207,8 @@ static void staging_release(struct iw_qp_rx *rx)
 
 static void fail(struct iw_qp *qp, enum iw_err err, const struct ddp_seg *seg, uint32_t ulpdu_len)
 {
+    iw_late_land(qp);
+    iw_acks_failed(qp);
     lock_get(&qp->tx.lock);
     iw_qp_fail_locked(qp, err, seg, ulpdu_len, &qp->rx.wakes);
     lock_put(&qp->tx.lock);
@@ -271,8 +281,6 @@ static bool use(struct iw_qp *qp)
         break;
     case IWC_RX_ERROR:
         explain_segment(qp, err);
-        iw_late_land(qp);
-        iw_acks_failed(qp);
         fail(qp, err, qp->rx.half.bad.hdr ? &qp->rx.half.bad : NULL, qp->rx.half.bad_ulpdu_len);
         used = qp->rx.staged;
         break;
@@ -406,6 +414,35 @@ static void hear(struct iw_qp *qp)
         atomic_store_explicit(&qp->hints.heard, true, memory_order_relaxed);
 }
 
+static ssize_t read_direct(struct iw_qp *qp)
+{
+    enum iw_err err;
+    struct ddp_seg seg;
+    ssize_t n = iw_direct_recv(qp, &err);
+    if (err) {
+        iw_direct_decode(&qp->rx, &seg);
+        fail(qp, err, &seg, seg.hdr_len + seg.len);
+    }
+    return n;
+}
+
+/** Reads where the stream is in full operation. @return as recv */
+static ssize_t read_on(struct iw_qp *qp)
+{
+    struct iw_qp_rx *rx = &qp->rx;
+    if (rx->direct.left || iw_direct_plan(qp))
+        return read_direct(qp);
+    uint32_t end = rx->staged_at + rx->staged;
+    uint32_t room = IW_STAGING_BYTES - end;
+    ssize_t n = qp->stream->ops->recv(qp->stream, rx->staging + end, room);
+    if (n > 0) {
+        if ((uint32_t)n < room)
+            rx->stall.since = 0;
+        rx->staged += (uint32_t)n;
+    }
+    return n;
+}
+
 /** @return whether bytes came in */
 static bool receive(struct iw_qp *qp, uint32_t events)
 {
@@ -417,14 +454,9 @@ static bool receive(struct iw_qp *qp, uint32_t events)
     if (!staging_take(&qp->rx))
         return false;
     if (over)
-        qp->rx.staged = qp->rx.staged_at = 0;
-    uint32_t end = qp->rx.staged_at + qp->rx.staged;
-    uint32_t room = IW_STAGING_BYTES - end;
-    ssize_t n = over ? discard(qp) : qp->stream->ops->recv(qp->stream, qp->rx.staging + end, room);
+        unstage(&qp->rx);
+    ssize_t n = over ? discard(qp) : read_on(qp);
     if (n > 0 && !over) {
-        if ((uint32_t)n < room)
-            qp->rx.stall.since = 0;
-        qp->rx.staged += (uint32_t)n;
         iw_rings_look(qp, &qp->rx.wakes);
         iw_sent_note(&qp->sent);
         iw_quantum_note(&qp->tx);
@@ -470,7 +502,7 @@ void iw_rx_abandon(struct iw_qp *qp)
 {
     assert_held(&qp->rx.lock);
     iw_early_drop(qp);
-    qp->rx.staged = qp->rx.staged_at = 0;
+    unstage(&qp->rx);
     /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. */
     if (!qp->rx.fin_seen && staging_take(&qp->rx))
         while (discard(qp) > 0) /* a stream over another gives less than there is room */
@@ -518,7 +550,7 @@ void iw_rx_check(struct iw_qp *qp)
 void iw_rx_fini(struct iw_qp *qp)
 {
     iw_early_drop(qp);
-    qp->rx.staged = 0;
+    unstage(&qp->rx);
     staging_release(&qp->rx);
 }
 

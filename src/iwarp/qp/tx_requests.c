@@ -2,6 +2,7 @@
 #include "qp/tx_requests.h"
 
 #include "qp/explain.h"
+#include "qp/rx_direct.h"
 #include "qp/rx_scatter.h"
 #include "qp/tx_queue.h"
 #include "wire/range.h"
@@ -144,6 +145,47 @@ static enum iw_err response_locked(struct iw_qp *qp, const struct ddp_seg *seg)
         qp->tx.ord.head++;
     }
     return IW_OK;
+}
+
+/** The read whose response comes in. @return NULL: there is none */
+static struct iw_orq_entry *being_read_locked(struct iw_qp_tx *tx)
+{
+    struct iw_orq_entry *o = oldest(tx);
+    assert_held(&tx->lock);
+    return o && !o->rtr ? o : NULL;
+}
+
+bool iw_response_find(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t len,
+                      struct iw_direct *d)
+{
+    bool found = false;
+    lock_get(&qp->tx.lock);
+    const struct iw_orq_entry *o = being_read_locked(&qp->tx);
+    if (o) {
+        const struct iw_sqe *e = iw_sq_at(&qp->tx.sq, o->sqe);
+        const struct ibv_sge *sge = iw_sq_sge(&qp->tx.sq, o->sqe);
+        found = check_response(e, o, sge, seg) == IW_OK &&
+                iw_direct_entry(sge, e->nsge, o->received, len, d);
+    }
+    lock_put(&qp->tx.lock);
+    d->use = IW_USE_SCATTER;
+    return found;
+}
+
+void iw_response_past(struct iw_qp *qp, uint32_t len)
+{
+    lock_get(&qp->tx.lock);
+    struct iw_orq_entry *o = being_read_locked(&qp->tx);
+    if (o)
+        o->received += len;
+    lock_put(&qp->tx.lock);
+}
+
+void iw_response_failed_locked(struct iw_qp *qp, uint8_t status)
+{
+    const struct iw_orq_entry *o = being_read_locked(&qp->tx);
+    if (o)
+        iw_sq_at(&qp->tx.sq, o->sqe)->status = status;
 }
 
 int iw_on_read_response(void *up, const struct ddp_seg *seg)

@@ -22,6 +22,19 @@ void iw_request_sent_locked(struct iw_qp_tx *tx, uint32_t i);
 /** The zero-length read of connection set-up was sent. tx.lock. */
 void iw_rtr_sent_locked(struct iw_qp_tx *tx);
 
+/* Of the response that comes in, for rx_direct.h; rx.lock is held. */
+
+/**
+ * Where its next @p len bytes belong.
+ * @return false if the segment is not due, or they do not lie in one entry of the list
+ */
+bool iw_response_find(struct iw_qp *qp, const struct ddp_seg *seg, uint32_t len,
+                      struct iw_direct *d);
+/** So many bytes went past iw_on_read_response(). */
+void iw_response_past(struct iw_qp *qp, uint32_t len);
+/** They cannot be placed. tx.lock, too. */
+void iw_response_failed_locked(struct iw_qp *qp, uint8_t status);
+
 /** Upcalls of conn/rx.h; rx.lock is held. */
 int iw_on_read_response(void *up, const struct ddp_seg *seg);
 int iw_on_atomic_response(void *up, const struct rdmap_atomic_response *r);
