@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SLOTS (sizeof(struct iwc_stream_ops) / sizeof(void (*)(void)))
+/* All but recvv: the tap has to see what comes in in one piece. */
+#define SLOTS (sizeof(struct iwc_stream_ops) / sizeof(void (*)(void)) - 1)
 
 static char path[] = "/tmp/anywarp-pcap-XXXXXX";
 
@@ -192,6 +193,7 @@ static void forwards_every_operation(void **state)
         assert_non_null(own_call);
         assert_non_null(call);
         assert_true(slots[i].call(&c.stream));
+        assert_null(c.stream.ops->recvv);
         for (size_t k = 0; k < SLOTS; k++)
             assert_int_equal(asked[k], k == i);
         detach(&c);
