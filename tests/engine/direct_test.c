@@ -188,8 +188,10 @@ static void a_write_lands_as_it_comes(void **state)
     }
     give(header + LEN);
     assert_in_range(landed(memory), LEN - MOST, LEN - 1); /* the last byte waits for the FPDU */
+    assert_int_equal(iw_qp(qp)->rx.half.offset, 0);       /* which alone is acknowledged */
     give_rest();
     assert_int_equal(landed(memory), LEN);
+    assert_int_equal(iw_qp(qp)->rx.half.offset, fpdu_len);
     assert_int_equal(memory[LEN], 0);
     still_in_step();
 }

@@ -256,7 +256,8 @@ enum iwc_rx_status iwc_rx_input(struct iwc_rx *rx, const uint8_t *p, size_t len,
         if (r == IWC_HOLD)
             break;
         off += size;
-        rx->offset += size;
+        rx->offset += size + rx->past;
+        rx->past = 0;
         if (rx->terminated)
             break;
     }
@@ -279,7 +280,7 @@ bool iwc_rx_is_due(const struct iwc_rx *rx, const struct ddp_seg *seg)
 
 void iwc_rx_past(struct iwc_rx *rx, const struct ddp_seg *seg, uint32_t len)
 {
-    rx->offset += len;
+    rx->past = len;
     if (!seg->tagged)
         rx->open_mo += len;
     if (rx->flow)

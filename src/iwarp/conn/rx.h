@@ -56,6 +56,7 @@ struct iwc_rx {
     uint32_t msn[DDP_QN_COUNT]; /* next expected */
     uint64_t offset; /* in the stream, behind the last FPDU that was used; during an upcall: of its
                         own */
+    uint32_t past;   /* bytes of the segment that comes next: iwc_rx_past() */
     uint64_t fpdus;  /* valid FPDUs so far, a held one included: the first one releases a
                         responder's sends */
     bool held;       /* the FPDU that comes next was counted and held */
