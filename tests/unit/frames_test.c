@@ -21,13 +21,18 @@ struct stream {
     uint8_t bytes[STREAM_MAX];
     size_t len, want[FRAMES_MAX], got[FRAMES_MAX], nwant, ngot, at;
     uint64_t fpdus_from; /* where the start-up frame ends */
+    size_t keep;
 };
 
-static void frame(void *arg, const uint8_t *p, size_t len)
+static void frame(void *arg, const uint8_t *p, size_t kept, size_t len)
 {
     struct stream *s = arg;
     assert_true(s->ngot < FRAMES_MAX);
-    assert_memory_equal(p, s->bytes + s->at, len);
+    if (s->keep)
+        assert_int_equal(kept, len < s->keep ? len : s->keep);
+    else
+        assert_int_equal(kept, len);
+    assert_memory_equal(p, s->bytes + s->at, kept);
     s->got[s->ngot++] = len;
     s->at += len;
 }
@@ -56,10 +61,12 @@ static void add_fpdu(struct stream *s, uint32_t ulpdu, bool markers)
     s->want[s->nwant++] = len;
 }
 
-/** Gives the stream in pieces of @p chunk bytes. */
-static void run(struct stream *s, size_t chunk, bool markers)
+/** Gives the stream in pieces of @p chunk bytes; of each frame so many bytes are kept, 0: all. */
+static void run_keeping(struct stream *s, size_t chunk, bool markers, size_t keep)
 {
-    struct iwc_frames f = {.markers = markers};
+    uint8_t buf[128];
+    struct iwc_frames f = {.markers = markers, .keep = keep, .buf = keep ? buf : NULL};
+    s->keep = keep;
     s->ngot = s->at = 0;
     for (size_t at = 0; at < s->len; at += chunk) {
         size_t n = s->len - at < chunk ? s->len - at : chunk;
@@ -69,6 +76,13 @@ static void run(struct stream *s, size_t chunk, bool markers)
     assert_int_equal(s->ngot, s->nwant);
     assert_memory_equal(s->got, s->want, s->nwant * sizeof(s->want[0]));
     assert_int_equal(s->at, s->len);
+}
+
+static void run(struct stream *s, size_t chunk, bool markers)
+{
+    run_keeping(s, chunk, markers, 0);
+    run_keeping(s, chunk, markers, IWC_FRAMES_KEEP);
+    run_keeping(s, chunk, markers, 80);
 }
 
 static void every_chunk(struct stream *s, bool markers)

@@ -37,16 +37,37 @@ static void a_packet(void **state)
     static const uint8_t want_tail[] = {0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0, 52, 0, 0, 0};
     uint8_t head[PCAPNG_HEAD], tail[PCAPNG_TAIL_MAX];
     (void)state;
-    pcapng_head(head, 0x0506070801020304u, 5);
+    pcapng_head(head, 0x0506070801020304u, 5, NULL);
     assert_memory_equal(head, want_head, sizeof(head));
-    assert_int_equal(pcapng_tail(tail, 5, true), sizeof(want_tail));
+    assert_int_equal(pcapng_tail(tail, 5, true, NULL), sizeof(want_tail));
     assert_memory_equal(tail, want_tail, sizeof(want_tail));
     for (uint32_t len = 0; len < 9; len++) {
-        pcapng_head(head, 0, len);
-        size_t all = PCAPNG_HEAD + len + pcapng_tail(tail, len, false);
+        pcapng_head(head, 0, len, NULL);
+        size_t all = PCAPNG_HEAD + len + pcapng_tail(tail, len, false, NULL);
         assert_int_equal(get_le32(head + 4), all);
         assert_int_equal(all % 4, 0);
     }
+}
+
+static void a_comment(void **state)
+{
+    static const uint8_t want[] = {1, 0, 5, 0, 'h', 'e', 'l', 'l', 'o', 0, 0, 0};
+    uint8_t head[PCAPNG_HEAD], tail[PCAPNG_TAIL_MAX];
+    char longest[2 * PCAPNG_COMMENT];
+    (void)state;
+    pcapng_tail(tail, 4, true, "hello");
+    assert_memory_equal(tail, want, sizeof(want));
+    memset(longest, 'x', sizeof(longest));
+    for (uint32_t len = 0; len < 9; len++)
+        for (size_t bytes = 0; bytes < sizeof(longest); bytes++) {
+            const char *comment = longest + sizeof(longest) - 1 - bytes;
+            longest[sizeof(longest) - 1] = '\0';
+            pcapng_head(head, 0, len, comment);
+            size_t behind = pcapng_tail(tail, len, false, comment);
+            assert_true(behind <= sizeof(tail));
+            assert_int_equal(get_le32(head + 4), PCAPNG_HEAD + len + behind);
+            assert_int_equal(get_le32(tail + behind - 4), PCAPNG_HEAD + len + behind);
+        }
 }
 
 static uint16_t sum_of(uint32_t sum, const uint8_t *p, size_t len)
@@ -99,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_start),
         cmocka_unit_test(a_packet),
+        cmocka_unit_test(a_comment),
         cmocka_unit_test(checksums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,13 +65,15 @@ static void handshake_locked(struct tap *t, bool active)
     add_locked(t, d, TCP_FLAG_ACK, NULL, 0);
 }
 
-static void frame_in(void *arg, const uint8_t *p, size_t len)
+static void frame_in(void *arg, const uint8_t *p, size_t kept, size_t len)
 {
+    (void)kept;
     add_locked(arg, IN, TCP_FLAG_ACK, p, len);
 }
 
-static void frame_out(void *arg, const uint8_t *p, size_t len)
+static void frame_out(void *arg, const uint8_t *p, size_t kept, size_t len)
 {
+    (void)kept;
     add_locked(arg, OUT, TCP_FLAG_ACK, p, len);
 }
 

@@ -10,6 +10,7 @@
 #define INTERFACE        1
 #define ENHANCED_PACKET  6
 #define LINKTYPE_RAW     101 /* begins with an IP header of either version */
+#define OPT_COMMENT      1
 #define OPT_USERAPPL     4
 #define OPT_TSRESOL      9
 #define OPT_FLAGS        2
@@ -77,25 +78,34 @@ size_t pcapng_start(uint8_t buf[PCAPNG_START_MAX], const char *program)
     return (size_t)(end_block(interface, put32(p, 0)) - buf);
 }
 
-static uint32_t packet_block(uint32_t len)
+static uint16_t comment_len(const char *comment)
 {
-    return PCAPNG_HEAD + len + pad(len) + 16;
+    return comment ? (uint16_t)strnlen(comment, PCAPNG_COMMENT) : 0;
 }
 
-void pcapng_head(uint8_t buf[PCAPNG_HEAD], uint64_t ns, uint32_t len)
+static uint32_t packet_block(uint32_t len, const char *comment)
 {
-    uint8_t *p = put32(put32(buf, ENHANCED_PACKET), packet_block(len));
+    uint32_t bytes = comment_len(comment);
+    return PCAPNG_HEAD + len + pad(len) + 16 + (comment ? 4 + bytes + pad(bytes) : 0);
+}
+
+void pcapng_head(uint8_t buf[PCAPNG_HEAD], uint64_t ns, uint32_t len, const char *comment)
+{
+    uint8_t *p = put32(put32(buf, ENHANCED_PACKET), packet_block(len, comment));
     p = put32(p, 0); /* the interface */
     p = put32(put32(p, (uint32_t)(ns >> 32)), (uint32_t)ns);
     put32(put32(p, len), len);
 }
 
-size_t pcapng_tail(uint8_t buf[PCAPNG_TAIL_MAX], uint32_t len, bool outgoing)
+size_t pcapng_tail(uint8_t buf[PCAPNG_TAIL_MAX], uint32_t len, bool outgoing, const char *comment)
 {
     uint8_t flags[4] = {outgoing ? OUTBOUND : INBOUND};
     memset(buf, 0, pad(len));
-    uint8_t *p = put_option(buf + pad(len), OPT_FLAGS, flags, sizeof(flags));
-    return (size_t)(put32(put32(p, 0), packet_block(len)) - buf);
+    uint8_t *p = buf + pad(len);
+    if (comment)
+        p = put_option(p, OPT_COMMENT, comment, comment_len(comment));
+    p = put_option(p, OPT_FLAGS, flags, sizeof(flags));
+    return (size_t)(put32(put32(p, 0), packet_block(len, comment)) - buf);
 }
 
 /* ---- IP and TCP ---- */

@@ -12,7 +12,8 @@
 
 #define PCAPNG_START_MAX  192
 #define PCAPNG_HEAD       28 /* of a packet's block */
-#define PCAPNG_TAIL_MAX   19
+#define PCAPNG_COMMENT    64 /* bytes of a comment that are used */
+#define PCAPNG_TAIL_MAX   (19 + 4 + PCAPNG_COMMENT)
 #define PCAPNG_TCP_IP_MAX 60
 
 /**
@@ -22,10 +23,14 @@
  */
 size_t pcapng_start(uint8_t buf[PCAPNG_START_MAX], const char *program);
 
-/** Writes what goes before a packet of @p len bytes; @p ns is the time since 1970. */
-void pcapng_head(uint8_t buf[PCAPNG_HEAD], uint64_t ns, uint32_t len);
+/**
+ * Writes what goes before a packet of @p len bytes.
+ * @param ns       the time since 1970
+ * @param comment  that pcapng_tail() writes; NULL: none
+ */
+void pcapng_head(uint8_t buf[PCAPNG_HEAD], uint64_t ns, uint32_t len, const char *comment);
 /** Writes what goes behind it. @return bytes written */
-size_t pcapng_tail(uint8_t buf[PCAPNG_TAIL_MAX], uint32_t len, bool outgoing);
+size_t pcapng_tail(uint8_t buf[PCAPNG_TAIL_MAX], uint32_t len, bool outgoing, const char *comment);
 
 enum tcp_flags { TCP_FLAG_FIN = 1, TCP_FLAG_SYN = 2, TCP_FLAG_RST = 4, TCP_FLAG_ACK = 16 };
 
