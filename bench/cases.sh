@@ -52,6 +52,7 @@ raw poll_again 64 raw raw_pingpong poll 64
 anywarp rstream 64 rstream lat 64 20000
 anywarp send_lat_again 64 perftest ib_send_lat 64 10000
 without send_lat 64 on_other perftest ib_send_lat 64 10000
+anywarp send_lat_recorded 64 recorded perftest ib_send_lat 64 10000
 tls send_lat 64 in_tls perftest ib_send_lat 64 10000
 anywarp send_lat_number 64 with BENCH_CM= perftest ib_send_lat 64 10000
 anywarp write_lat_number 64 with BENCH_CM= perftest ib_write_lat 64 10000
@@ -100,6 +101,7 @@ anywarp write_bw_depth128_rings 64 rings perftest ib_write_bw 64 4000000 -t 128
 anywarp write_bw_depth1 64 perftest ib_write_bw 64 100000 -t 1
 anywarp write_bw_depth16 64 perftest ib_write_bw 64 1000000 -t 16
 anywarp write_bw_depth128 64 perftest ib_write_bw 64 4000000 -t 128
+anywarp write_bw_depth128_recorded 64 recorded perftest ib_write_bw 64 4000000 -t 128
 without write_bw_depth128 64 on_other perftest ib_write_bw 64 4000000 -t 128
 anywarp write_bw_number 64 with BENCH_CM= perftest ib_write_bw 64 4000000 -t 128
 raw batch64 64 raw raw_stream 64 64

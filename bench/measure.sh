@@ -83,6 +83,15 @@ on_other()
     "$@"
 }
 
+# recorded COMMAND...: both ends with the flight recorder.
+recorded()
+{
+    with ANYWARP_RECORD="$work/record.%p" "$@"
+    local status=$?
+    rm -f "$work"/record.*
+    return $status
+}
+
 # in_tls COMMAND...: both ends with the same certificate.
 in_tls()
 {

@@ -55,6 +55,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
         return NULL;
     }
     __atomic_store_n(&channel->pub.fd, fd, __ATOMIC_RELAXED);
+    iw_cm_record_end(iw_cm_record("rdma_create_event_channel", channel), 0);
     return &channel->pub;
 }
 
@@ -64,6 +65,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *pub)
         return;
     struct cma_channel *channel = cma_channel(pub);
     struct list gone = {&gone, &gone}, *l;
+    struct iw_recorded recorded = iw_cm_record(__func__, channel);
 
     lock_get(&cma_events);
     while (!list_empty(&channel->ids))
@@ -75,6 +77,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *pub)
     cma_events_discard(&gone);
     iw_eventfd_close(pub->fd);
     channel_free(channel);
+    iw_cm_record_end(recorded, 0);
 }
 
 void cma_channel_attach_locked(struct cma_id *id, struct cma_channel *channel)

@@ -82,6 +82,7 @@ struct cma_ib {
 struct cma_id {
     struct rdma_cm_id pub;
     struct lock lock;
+    struct iw_recorded recorded; /* the call in progress, by the holder of the lock */
     enum cma_state state;
     bool sync;            /* has a private channel */
     bool established;     /* ESTABLISHED was taken, or CONNECT_RESPONSE */
@@ -157,9 +158,19 @@ static inline int cma_result(int r)
     return r < 0 ? cma_fail(-r) : 0;
 }
 
+/** The record of a call that cma_enter() let in, for who gives the lock back before the call ends.
+ */
+static inline struct iw_recorded cma_recorded(struct cma_id *id)
+{
+    struct iw_recorded recorded = id->recorded;
+    id->recorded = (struct iw_recorded){NULL, 0};
+    return recorded;
+}
+
 /** How a call ends that cma_enter() let in. @param r 0 or a negative errno */
 static inline int cma_leave(struct cma_id *id, int r)
 {
+    iw_cm_record_end(cma_recorded(id), -r);
     lock_put(&id->lock);
     return cma_result(r);
 }

@@ -170,12 +170,14 @@ static struct cma_event *take_deliverable(struct cma_channel *channel)
     return event;
 }
 
-int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
+#define GET "rdma_get_cm_event"
+
+static int get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
 {
     if (!channel)
-        return cma_no_handle(__func__);
+        return cma_no_handle(GET);
     if (!out)
-        return cma_fail(iw_refuse(__func__, ARGUMENT));
+        return cma_fail(iw_refuse(GET, ARGUMENT));
     if (iw_cm_chaos(IW_FAULT_GET_CM_EVENT, NULL))
         return cma_fail(EINTR);
     for (;;) {
@@ -186,6 +188,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
             iw_cm_life_begin(event, "CM event");
             cma_event_lend(event);
             *out = &event->pub;
+            iw_cm_record_got(rdma_event_str(event->pub.event), event->pub.id, event->pub.status);
             return 0;
         }
         int fd = __atomic_load_n(&channel->fd, __ATOMIC_RELAXED);
@@ -200,10 +203,19 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     }
 }
 
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
+{
+    struct iw_recorded recorded = iw_cm_record(GET, channel);
+    int r = get_cm_event(channel, out);
+    iw_cm_record_end(recorded, r ? errno : 0);
+    return r;
+}
+
 int cma_complete(struct cma_id *id, int r)
 {
     struct rdma_cm_id *pub = &id->pub;
     bool sync = id->sync;
+    iw_cm_record_end(cma_recorded(id), -r);
     lock_put(&id->lock);
     if (r < 0 || !sync)
         return cma_result(r);

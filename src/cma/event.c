@@ -49,6 +49,7 @@ bool cma_event_queue_locked(struct cma_event *event)
     struct rdma_event_channel *channel = event->owner->pub.channel;
     if (!channel)
         return false;
+    iw_cm_record_raised(rdma_event_str(event->pub.event), event->pub.id, event->pub.status);
     list_add_tail(&cma_channel(channel)->events, &event->link);
     iw_eventfd_raise(channel->fd);
     return true;
@@ -166,6 +167,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *pub)
     if (iw_cm_life_over(event, __func__))
         return cma_fail(EINVAL); /* told as a finding */
 
+    iw_cm_record_end(iw_cm_record(__func__, pub->id), 0);
     lock_get(&cma_events);
     acked_locked(event);
     lock_put(&cma_events);

@@ -40,6 +40,7 @@ int cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **out, v
         return cma_fail(-r);
     }
     *out = &id->pub;
+    iw_cm_record_end(iw_cm_record("rdma_create_id", *out), 0);
     return 0;
 }
 
@@ -60,6 +61,7 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
     if (!id)
         return cma_refused(pub);
     struct list gone = {&gone, &gone};
+    struct iw_recorded recorded = cma_recorded(id);
     cma_set_state(id, CMA_CALL_DESTROY);
     lock_put(&id->lock);
 
@@ -83,6 +85,7 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
     if (id->sync)
         rdma_destroy_event_channel(channel);
     cma_id_free(id);
+    iw_cm_record_end(recorded, 0);
     return 0;
 }
 

@@ -245,6 +245,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
         return attr ? cma_refused(pub) : cma_no_handle(__func__);
     struct ibv_cq *send = attr->send_cq, *recv = attr->recv_cq;
     struct cqs had = get_cqs_locked(pub), made = {0};
+    struct iw_recorded recorded = cma_recorded(id);
     int r = create_qp_locked(id, attr);
     if (r < 0) {
         made = get_cqs_locked(pub);
@@ -256,6 +257,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
     }
     lock_put(&id->lock);
     destroy_cqs(made);
+    iw_cm_record_end(recorded, -r);
     return cma_result(r);
 }
 

@@ -99,12 +99,16 @@ struct cma_id *cma_enter(struct rdma_cm_id *pub, enum cma_call call)
     struct cma_id *id = cma_id(pub);
     if (iw_cm_life_over(id, calls[call].function))
         return NULL;
+    struct iw_recorded recorded = iw_cm_record(calls[call].function, pub);
     lock_get(&id->lock);
-    if (cma_may(id, call) == 0)
+    if (cma_may(id, call) == 0) {
+        id->recorded = recorded;
         return id;
+    }
     enum cma_state state = id->state;
     lock_put(&id->lock);
-    iw_refuse(calls[call].function, STATE, cma_state_name(state), calls[call].hint);
+    int r = iw_refuse(calls[call].function, STATE, cma_state_name(state), calls[call].hint);
+    iw_cm_record_end(recorded, r);
     return NULL;
 }
 

@@ -62,6 +62,7 @@ enum lock_rank {
     LOCK_LIVES,   /* objects that are made, and destroyed */
     LOCK_ADVICE,  /* findings */
     LOCK_STACKS,  /* where they are from */
+    LOCK_RECORD,  /* the file of the flight recorder */
     LOCK_RANKS
 };
 

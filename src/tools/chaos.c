@@ -195,6 +195,9 @@ static void take_option(struct choice *c, int option)
     case 'j':
         c->json = true;
         break;
+    case 'R':
+        setenv("ANYWARP_RECORD", optarg, 1);
+        break;
     case 'n':
         c->seconds = (unsigned)number("seconds", optarg, 86400);
         break;
@@ -234,13 +237,19 @@ static void check(const struct choice *c)
 
 static int chaos(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},    {"only", required_argument, NULL, 'o'},
-        {"every", required_argument, NULL, 'e'},   {"placement", no_argument, NULL, 'p'},
-        {"log", required_argument, NULL, 'l'},     {"replay", required_argument, NULL, 'r'},
-        {"at", required_argument, NULL, 'a'},      {"sweep", no_argument, NULL, 'S'},
-        {"seconds", required_argument, NULL, 'n'}, {"json", no_argument, NULL, 'j'},
-        {"list", no_argument, NULL, 'L'},          {0}};
+    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+                                            {"only", required_argument, NULL, 'o'},
+                                            {"every", required_argument, NULL, 'e'},
+                                            {"placement", no_argument, NULL, 'p'},
+                                            {"log", required_argument, NULL, 'l'},
+                                            {"replay", required_argument, NULL, 'r'},
+                                            {"at", required_argument, NULL, 'a'},
+                                            {"sweep", no_argument, NULL, 'S'},
+                                            {"seconds", required_argument, NULL, 'n'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"list", no_argument, NULL, 'L'},
+                                            {"record", required_argument, NULL, 'R'},
+                                            {0}};
     struct choice c = {0};
     char unnamed[PATH_MAX], at[PATH_MAX];
     for (int o; (o = getopt_long(argc, argv, "+", options, NULL)) != -1;) {
@@ -281,7 +290,8 @@ const struct tool tool_chaos = {
     .name = "chaos",
     .arguments = "[--seed N] [--only NAME,...] [--every N] [--placement]\n"
                  "           [--log FILE] [--replay FILE] [--at FAULT] [--sweep]\n"
-                 "           [--seconds N] [--json] [--list] [--] COMMAND [ARGUMENT...]",
+                 "           [--seconds N] [--json] [--record FILE] [--list] [--]\n"
+                 "           COMMAND [ARGUMENT...]",
     .summary = "run a program, and have things go wrong",
     .help = "Runs the program on anywarp, and makes happen what rarely happens: calls that\n"
             "fail, connections that are cut or refused, completions in error, late, or\n"
@@ -302,6 +312,8 @@ const struct tool tool_chaos = {
             "                    crashed, hung or left objects or descriptors\n"
             "  --seconds N       with --sweep: how long in all, 300\n"
             "  --json            with --sweep: print an object of JSON\n"
+            "  --record FILE     keep the last calls and frames there, for \"anywarp\n"
+            "                    record\" after a crash or in a hang\n"
             "  --list            print the faults and their rates\n",
     .run = chaos,
 };

@@ -99,13 +99,11 @@ static int check_program(const struct choice *c, char **argv)
 
 static int check(int argc, char **argv)
 {
-    static const struct option options[] = {{"format", required_argument, NULL, 'f'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"suppress", required_argument, NULL, 's'},
-                                            {"error-exit", required_argument, NULL, 'e'},
-                                            {"list", no_argument, NULL, 'L'},
-                                            {"explain", required_argument, NULL, 'x'},
-                                            {0}};
+    static const struct option options[] = {
+        {"format", required_argument, NULL, 'f'},   {"output", required_argument, NULL, 'o'},
+        {"suppress", required_argument, NULL, 's'}, {"error-exit", required_argument, NULL, 'e'},
+        {"list", no_argument, NULL, 'L'},           {"explain", required_argument, NULL, 'x'},
+        {"record", required_argument, NULL, 'r'},   {0}};
     struct choice c = {.print = report_find("text"), .error_exit = ERROR_EXIT};
     for (int o; (o = getopt_long(argc, argv, "+", options, NULL)) != -1;) {
         switch (o) {
@@ -123,6 +121,9 @@ static int check(int argc, char **argv)
             break;
         case 'e':
             c.error_exit = number(optarg);
+            break;
+        case 'r':
+            setenv("ANYWARP_RECORD", optarg, 1);
             break;
         case 'L':
             return list();
@@ -142,8 +143,8 @@ static int check(int argc, char **argv)
 const struct tool tool_check = {
     .name = "check",
     .arguments = "[--format text|json|junit|sarif] [--output FILE]\n"
-                 "           [--suppress FILE] [--error-exit N] [--list]\n"
-                 "           [--explain NAME] [--] COMMAND [ARGUMENT...]",
+                 "           [--suppress FILE] [--error-exit N] [--record FILE]\n"
+                 "           [--list] [--explain NAME] [--] COMMAND [ARGUMENT...]",
     .summary = "run a program, and tell what it does wrong",
     .help = "Runs the program on anywarp, and tells what it does wrong although it works\n"
             "here: buffers that change too early, wake-ups that are lost, queues that are\n"
@@ -155,6 +156,8 @@ const struct tool tool_check = {
             "  --suppress FILE   leave out what stands there: in each line the name of a\n"
             "                    finding, and patterns for functions, files or programs\n"
             "  --error-exit N    the exit status if there is an error, 99\n"
+            "  --record FILE     keep the last calls and frames there, for \"anywarp\n"
+            "                    record\" after a crash or in a hang\n"
             "  --list            print the findings\n"
             "  --explain NAME    print the page of a finding, with wrong and right code\n",
     .run = check,

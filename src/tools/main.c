@@ -11,8 +11,8 @@
 
 /* In the order of "anywarp --help". */
 static const struct tool *const tools[] = {
-    &tool_run,    &tool_check, &tool_chaos, &tool_shrink, &tool_env, &tool_devices, &tool_doctor,
-    &tool_config, &tool_keys,  &tool_ping,  &tool_stat,   &tool_top, &tool_explain,
+    &tool_run,    &tool_check,  &tool_chaos, &tool_shrink, &tool_record, &tool_env, &tool_devices,
+    &tool_doctor, &tool_config, &tool_keys,  &tool_ping,   &tool_stat,   &tool_top, &tool_explain,
 };
 #define N_TOOLS (sizeof(tools) / sizeof(tools[0]))
 

@@ -173,15 +173,20 @@ static const char *const variable_of[] = {
     ['v'] = "VERBS_LOG_LEVEL",
     ['p'] = "ANYWARP_PCAP",
     ['c'] = "ANYWARP_CRC",
+    ['R'] = "ANYWARP_RECORD",
 };
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"env", required_argument, NULL, 'e'},        {"like", required_argument, NULL, 'l'},
-        {"log", required_argument, NULL, 'v'},        {"pcap", required_argument, NULL, 'p'},
-        {"crc", required_argument, NULL, 'c'},        {"rsocket", no_argument, NULL, 'r'},
-        {"system-libraries", no_argument, NULL, 's'}, {0}};
+    static const struct option options[] = {{"env", required_argument, NULL, 'e'},
+                                            {"like", required_argument, NULL, 'l'},
+                                            {"log", required_argument, NULL, 'v'},
+                                            {"pcap", required_argument, NULL, 'p'},
+                                            {"crc", required_argument, NULL, 'c'},
+                                            {"rsocket", no_argument, NULL, 'r'},
+                                            {"system-libraries", no_argument, NULL, 's'},
+                                            {"record", required_argument, NULL, 'R'},
+                                            {0}};
     bool system_libraries = false;
     for (int c; (c = getopt_long(argc, argv, "+e:", options, NULL)) != -1;) {
         if (c == '?')
@@ -211,8 +216,8 @@ static int run(int argc, char **argv)
 const struct tool tool_run = {
     .name = "run",
     .arguments = "[-e VARIABLE=VALUE]... [--log LEVEL] [--pcap FILE]\n"
-                 "           [--crc on|off|auto] [--like ADAPTER|list] [--rsocket]\n"
-                 "           [--system-libraries] [--] COMMAND [ARGUMENT...]",
+                 "           [--record FILE] [--crc on|off|auto] [--like ADAPTER|list]\n"
+                 "           [--rsocket] [--system-libraries] [--] COMMAND [ARGUMENT...]",
     .summary = "run a program on anywarp",
     .help = "Becomes the program, with anywarp's libraries before the system's: same\n"
             "process, same exit status, signals go straight to it.\n"
@@ -222,6 +227,8 @@ const struct tool tool_run = {
             "  --log LEVEL                VERBS_LOG_LEVEL; 2: why calls, completions and\n"
             "                             connections fail\n"
             "  --pcap FILE                ANYWARP_PCAP: a capture for Wireshark\n"
+            "  --record FILE              ANYWARP_RECORD: keep the last calls and frames\n"
+            "                             there, for \"anywarp record\" after a crash\n"
             "  --crc on|off|auto          ANYWARP_CRC\n"
             "  --like ADAPTER             refuse what this adapter would refuse, and log\n"
             "                             why; list prints the adapters, their limits and\n"

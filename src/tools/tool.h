@@ -23,6 +23,7 @@ extern const struct tool tool_env;
 extern const struct tool tool_explain;
 extern const struct tool tool_keys;
 extern const struct tool tool_ping;
+extern const struct tool tool_record;
 extern const struct tool tool_run;
 extern const struct tool tool_shrink;
 extern const struct tool tool_stat;

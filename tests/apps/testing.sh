@@ -103,4 +103,16 @@ grep -q 'at await (.*letter.c:60)' out.err || failed "where the wake-up is lost"
 mend 4
 works 'with its fourth change'
 ! told '' || failed "check still finds something" out
+
+says 'anywarp chaos --seed 7 --every 1 --only rst_at_message --record letter.%p sh post.sh'
+rm -f letter.[0-9]*
+timeout -k 5 60 "$ANYWARP" chaos --seed 7 --every 1 --only rst_at_message --record letter.%p sh post.sh >out 2>out.err
+grep -qx 'letter: work failed' out.err || failed "what the program says of it" out
+for file in letter.[0-9]*; do
+    "$ANYWARP" record "$file"
+done >out 2>out.err
+for line in 'ibv_post_send QP 0x[0-9a-f]+ RDMA_WRITE wr_id 0x0 length 4096 ' '(in|out) .* QP 0x[0-9a-f]+ RST$' \
+    'failure QP 0x[0-9a-f]+: ' 'state QP 0x[0-9a-f]+ from RTS to ERR$'; do
+    grep -qE "$line" out || failed "the record has no $line" out
+done
 finish

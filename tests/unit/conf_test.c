@@ -86,6 +86,8 @@ static const struct {
     {"ANYWARP_PCAP_MB", "1", false, {DEFAULTS, .pcap_mb = 1}},
     {"ANYWARP_PCAP_MB", "0", true, {DEFAULTS}},
     {"ANYWARP_PCAP_MB", "1000001", true, {DEFAULTS}},
+    {"ANYWARP_RECORD", "a.record", false, {DEFAULTS, .record = "a.record"}},
+    {"ANYWARP_RECORD", LONG_NAME, true, {DEFAULTS}},
     {"ANYWARP_FAULTS", "off", false, {DEFAULTS, .faults = false}},
     {"ANYWARP_FAULTS", "0", true, {DEFAULTS}},
     {"ANYWARP_DEVICES", "aw0=eth0 aw1=eth1", false, {DEFAULTS, .devices = "aw0=eth0 aw1=eth1"}},
@@ -110,8 +112,8 @@ static bool same(const struct iw_conf *a, const struct iw_conf *b)
            a->connect_ms == b->connect_ms && a->silence_s == b->silence_s &&
            !strcmp(a->congestion, b->congestion) && !strcmp(a->devices, b->devices) &&
            a->stats == b->stats && !strcmp(a->stats_dir, b->stats_dir) &&
-           !strcmp(a->pcap, b->pcap) && a->pcap_mb == b->pcap_mb && a->faults == b->faults &&
-           a->tls == b->tls && !strcmp(a->tls_cert, b->tls_cert) &&
+           !strcmp(a->record, b->record) && !strcmp(a->pcap, b->pcap) && a->pcap_mb == b->pcap_mb &&
+           a->faults == b->faults && a->tls == b->tls && !strcmp(a->tls_cert, b->tls_cert) &&
            !strcmp(a->tls_key, b->tls_key) && !strcmp(a->tls_ca, b->tls_ca) &&
            !strcmp(a->tls_psk, b->tls_psk) && !strcmp(a->access, b->access);
 }
@@ -203,7 +205,7 @@ int main(void)
         "ANYWARP_PCAP",       "ANYWARP_PCAP_MB",    "ANYWARP_FAULTS",   "ANYWARP_SILENCE_S",
         "ANYWARP_LIKE",       "ANYWARP_TLS",        "ANYWARP_TLS_CERT", "ANYWARP_TLS_KEY",
         "ANYWARP_TLS_CA",     "ANYWARP_TLS_PSK",    "ANYWARP_ACCESS",   "ANYWARP_PORTS",
-        "ANYWARP_SHM"};
+        "ANYWARP_SHM",        "ANYWARP_RECORD"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_knob),
         cmocka_unit_test(each_adapter),

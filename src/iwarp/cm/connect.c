@@ -18,6 +18,7 @@
 #include "faults/chaos.h"
 #include "faults/stream.h"
 #include "observe/pcap.h"
+#include "observe/record_stream.h"
 #include "qp/link.h"
 #include "qp/qp.h"
 #include "wire/fpdu.h"
@@ -322,6 +323,7 @@ void iw_cm_revision_1(struct iw_cm *cm)
     cm->retried = true;
     iw_timer_cancel(&cm->timer);
     iw_source_del(&cm->source);
+    iw_record_detach(cm->stream, true);
     iw_pcap_detach(cm->stream, true);
     iw_cm_connect_again(cm);
 }

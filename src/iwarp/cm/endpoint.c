@@ -7,6 +7,7 @@
 #include "env/conf.h"
 #include "faults/stream.h"
 #include "observe/pcap.h"
+#include "observe/record_stream.h"
 #include "qp/link.h"
 #include "qp/qp.h"
 #include "qp/retry.h"
@@ -395,6 +396,7 @@ void iw_cm_release(struct iw_cm *cm)
     iw_cm_shm_end(cm);
     lock_get(&cm->lock);
     reset = cm->end.reset;
+    iw_record_detach(cm->stream, reset);
     iw_pcap_detach(cm->stream, reset);
     iw_chaos_detach(&cm->tcp.base);
     bool watched = cm->watched;

@@ -7,6 +7,7 @@
 #include "device/netif.h"
 #include "engine/timer.h"
 #include "faults/chaos.h"
+#include "observe/record.h"
 
 #define BUNCH_MS 20 /* an interface goes, and its addresses with it, in several steps */
 
@@ -56,6 +57,31 @@ void iw_cm_advise(enum iw_finding finding, const char *object, const char *sente
 {
     if (iw_advice_on())
         iw_advise(finding, object, iw_stack_here(), "%s", sentence);
+}
+
+struct iw_recorded iw_cm_record(const char *call, const void *object)
+{
+    return iw_record_on()
+               ? iw_record_put(RECORD_CM_CALL, true, IW_RECORD_ARG((uintptr_t)object), call)
+               : (struct iw_recorded){NULL, 0};
+}
+
+void iw_cm_record_end(struct iw_recorded r, int result)
+{
+    iw_record_end(r, result);
+}
+
+void iw_cm_record_raised(const char *event, const void *id, int status)
+{
+    if (iw_record_on())
+        iw_record_put(RECORD_CM_RAISED, false, IW_RECORD_ARG((uintptr_t)id, (uint64_t)status),
+                      event);
+}
+
+void iw_cm_record_got(const char *event, const void *id, int status)
+{
+    if (iw_record_on())
+        iw_record_put(RECORD_CM_GOT, false, IW_RECORD_ARG((uintptr_t)id, (uint64_t)status), event);
 }
 
 void iw_cm_life_begin(const void *object, const char *kind)

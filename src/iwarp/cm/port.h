@@ -23,6 +23,7 @@
 #include "env/refuse.h"
 #include "env/unmet.h"
 #include "faults/list.h"
+#include "observe/record_page.h"
 #include "qp/retry.h"
 
 #include <infiniband/verbs.h>
@@ -275,6 +276,14 @@ IW_CM_EXPORT void iw_cm_life_end(void *object);
 /** A copy of the event's private data, for the program; see advice/loan.h. */
 IW_CM_EXPORT void *iw_cm_lend(const void *data, size_t len);
 IW_CM_EXPORT void iw_cm_lend_over(void *lent);
+/** The flight recorder, see observe/record.h: a call that begins, on an id or a channel. */
+IW_CM_EXPORT struct iw_recorded iw_cm_record(const char *call, const void *object);
+/** It has returned. @param result  0 or an errno */
+IW_CM_EXPORT void iw_cm_record_end(struct iw_recorded r, int result);
+/** An event is raised for an id, or the program has got it. */
+IW_CM_EXPORT void iw_cm_record_raised(const char *event, const void *id, int status);
+IW_CM_EXPORT void iw_cm_record_got(const char *event, const void *id, int status);
+
 /** @return whether it is destroyed, which is told */
 IW_CM_EXPORT bool iw_cm_life_over(const void *object, const char *call);
 

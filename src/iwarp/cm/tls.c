@@ -9,6 +9,7 @@
 #include "env/tls.h"
 #include "faults/stream.h"
 #include "observe/pcap.h"
+#include "observe/record_stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,8 +75,10 @@ int iw_cm_tls_connect(struct iw_cm *cm)
     cm->stream = &cm->tcp.base;
     int r = iw_conf()->tls == IW_TLS_REQUIRE && !cm->itself ? put_tls(cm, true) : 0;
     iw_cm_shm_begin(cm);
-    if (!r)
+    if (!r) {
         iw_pcap_attach(cm->stream, cm->fd, true);
+        iw_record_attach(cm->stream, cm->fd, true);
+    }
     lock_put(&cm->lock);
     return r;
 }
@@ -110,10 +113,11 @@ int iw_cm_tls_accept_locked(struct iw_cm *cm)
     if (!r && !cm->tls && !iw_cm_access_judge(cm, ""))
         return -EACCES;
     cm->sorted = !r;
-    if (!r)
+    if (!r) {
         iw_cm_shm_begin(cm);
-    if (!r)
         iw_pcap_attach(cm->stream, cm->fd, false);
+        iw_record_attach(cm->stream, cm->fd, false);
+    }
     if (!r && cm->tls)
         cm->nego->conf.crc = iw_cm_wants_crc(cm);
     return r;

@@ -35,6 +35,7 @@ struct iwc_stream {
     const struct iwc_stream_ops *ops;
     void *tap;    /* of whoever put other operations in place of its own; NULL: nobody */
     void *faults; /* of faults/stream.c; NULL: none */
+    void *record; /* of observe/record_stream.c; NULL: none */
 };
 
 #endif

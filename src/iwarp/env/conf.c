@@ -167,6 +167,11 @@ static bool parse_pcap_mb(struct iw_conf *conf, const char *s)
     return true;
 }
 
+static bool parse_record(struct iw_conf *conf, const char *s)
+{
+    return parse_string(s, conf->record, sizeof(conf->record));
+}
+
 static bool parse_faults(struct iw_conf *conf, const char *s)
 {
     return parse_on_off(s, &conf->faults);
@@ -288,6 +293,10 @@ static const struct iw_knob knobs[] = {
      parse_pcap},
     {"ANYWARP_PCAP_MB", "number", "1 to 1000000", "64", "megabytes of such a file, then it ends",
      parse_pcap_mb},
+    {"ANYWARP_RECORD", "path", "a file, at most 255 bytes", NULL,
+     "keep the last calls and frames in this file, for anywarp record after a crash or a hang; %p "
+     "in the name is the number of the process",
+     parse_record},
     {"ANYWARP_TLS", "choice", "off, allow, require", "off",
      "TLS 1.3 under the connections; allow: listeners take both, connections are begun in the "
      "clear; require: nothing else in either direction",

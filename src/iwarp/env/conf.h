@@ -32,6 +32,7 @@ struct iw_conf {
     char stats_dir[256]; /* in this directory; empty: the default */
     char pcap[256];      /* ANYWARP_PCAP: capture file; empty: none */
     unsigned pcap_mb;    /* ANYWARP_PCAP_MB: its size at most, 64 */
+    char record[256];    /* ANYWARP_RECORD: file of the flight recorder; empty: none */
     bool faults;         /* ANYWARP_FAULTS: survive those of registered memory, on by default */
     char devices[256];   /* ANYWARP_DEVICES: "name=[kind:]interface ..."; empty: one device */
     enum iw_tls tls;     /* ANYWARP_TLS: off */

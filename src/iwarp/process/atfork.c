@@ -19,6 +19,7 @@
 #include "mem/quiesce.h"
 #include "mem/stag.h"
 #include "observe/pcap.h"
+#include "observe/record.h"
 #include "observe/stats.h"
 #include "qp/qp.h"
 #include "qpn/dial.h"
@@ -83,6 +84,7 @@ static void (*const steps[])(enum fork_step) = {
     iw_life_fork,
     iw_advice_fork,
     iw_stack_fork,
+    iw_record_fork,
 };
 
 static void before(void)

@@ -5,6 +5,7 @@
 #include "device/async.h"
 #include "env/error_text.h"
 #include "env/pool.h"
+#include "observe/record.h"
 #include "qp/explain.h"
 #include "qp/link.h"
 #include "qp/reset.h"
@@ -43,6 +44,7 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
     qp->end.error = err;
     iw_stats_set(&qp->stats->error, (uint8_t)err);
     USDT3(error, qp->pub.qp_num, err, iw_err_info(err)->text);
+    iw_record_note(FAILURE, qp->pub.qp_num, err);
     atomic_store(&qp->end.over, true);
     iw_qp_set_state_locked(qp, IBV_QPS_ERR);
     w->qp = qp;

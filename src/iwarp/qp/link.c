@@ -6,6 +6,7 @@
 #include "cq/visibility.h"
 #include "env/conf.h"
 #include "env/pool.h"
+#include "observe/record_stream.h"
 #include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/reset.h"
@@ -137,6 +138,7 @@ int iw_qp_link(struct iw_qp *qp, const struct iw_link *l)
     int r = qp->end.error ? -ECONNABORTED : make_rings(qp, a); /* the program ended it meanwhile */
     if (!r) {
         qp->stream = l->stream;
+        iw_record_link(qp->stream, qp->pub.qp_num);
         qp->tx.source = l->source;
         iw_source_link(qp->tx.source, qp->pub.qp_num);
         qp->same_host = l->same_host;

@@ -8,6 +8,7 @@
 #include "env/conf.h"
 #include "env/later.h"
 #include "env/refuse.h"
+#include "observe/record.h"
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/reset.h"
@@ -83,6 +84,7 @@ void iw_qp_set_state_locked(struct iw_qp *qp, enum ibv_qp_state state)
 {
     assert_held(&qp->tx.lock);
     USDT3(state, qp->pub.qp_num, qp->tx.state, state);
+    iw_record_note(STATE, qp->pub.qp_num, qp->tx.state, state);
     __atomic_store_n(&qp->tx.state, state, __ATOMIC_RELAXED);
     __atomic_store_n(&qp->pub.state, state, __ATOMIC_RELAXED);
     iw_stats_set(&qp->stats->state, (uint8_t)state);

@@ -6,6 +6,7 @@
 #include "device/context.h"
 #include "faults/like.h"
 #include "mem/pd.h"
+#include "observe/record.h"
 #include "ud/access.h"
 #include "ud/group.h"
 #include "ud/header.h"
@@ -15,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+static struct ibv_ah *create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     struct iw_route route;
     if (!pd || !attr)
-        return null_errno(iw_refuse(__func__, ARGUMENT));
-    int r = iw_ud_route(iw_device(pd->context->device), attr, &route, __func__);
+        return null_errno(iw_refuse("ibv_create_ah", ARGUMENT));
+    int r = iw_ud_route(iw_device(pd->context->device), attr, &route, "ibv_create_ah");
     struct iw_ah *ah = r ? NULL : calloc(1, sizeof(*ah));
     if (!ah)
         return null_errno(r ? r : ENOMEM);
@@ -30,6 +31,14 @@ VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr 
     atomic_fetch_add(&iw_pd(pd)->users, 1);
     iw_life_begin(&ah->pub, "address handle");
     return &ah->pub;
+}
+
+VERBS_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    struct iw_recorded r = iw_record(CREATE_AH, 0, (uintptr_t)pd);
+    struct ibv_ah *ah = create_ah(pd, attr);
+    iw_record_made(r, ah, (uintptr_t)ah, errno);
+    return ah;
 }
 
 /** @return the index of the first GID that is an IPv4 address, or is none, as @p like, or -1 */
@@ -128,16 +137,22 @@ VERBS_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_
     return ibv_create_ah(pd, &attr);
 }
 
-VERBS_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
+static int destroy_ah(struct ibv_ah *ah)
 {
     if (!ah)
-        return iw_refuse(__func__, ARGUMENT);
-    int r = iw_life_over(ah, __func__);
+        return iw_refuse("ibv_destroy_ah", ARGUMENT);
+    int r = iw_life_over(ah, "ibv_destroy_ah");
     if (r)
         return r;
     atomic_fetch_sub(&iw_pd(ah->pd)->users, 1);
     iw_life_end(container_of(ah, struct iw_ah, pub));
     return 0;
+}
+
+VERBS_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    struct iw_recorded r = iw_record(DESTROY_AH, (uintptr_t)ah);
+    return iw_record_end(r, destroy_ah(ah));
 }
 
 VERBS_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)

@@ -9,6 +9,7 @@
 #include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
+#include "verbs/record.h"
 
 #define NO_INT1(name, A)                                                                           \
     static int no_##name(A a)                                                                      \
@@ -178,4 +179,5 @@ void verbs_fill_ops(struct verbs_context *v)
         v->context.ops.post_send = op_post_send_like;
     verbs_chaos_fill_ops(v);
     verbs_check_fill_ops(v);
+    verbs_record_fill_ops(v);
 }

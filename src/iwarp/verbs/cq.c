@@ -8,13 +8,14 @@
 #include "faults/like.h"
 #include "faults/plight.h"
 #include "mem/pd.h"
+#include "observe/record.h"
 #include "qp/overrun.h"
 #include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
-VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-                                          struct ibv_comp_channel *channel, int comp_vector)
+static struct ibv_cq *create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                struct ibv_comp_channel *channel, int comp_vector)
 {
     if (!context)
         return null_errno(iw_refuse("ibv_create_cq", ARGUMENT));
@@ -32,7 +33,16 @@ VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, 
     return &cq->pub;
 }
 
-VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+VERBS_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                          struct ibv_comp_channel *channel, int comp_vector)
+{
+    struct iw_recorded r = iw_record(CREATE_CQ, 0, (uint32_t)cqe, (uintptr_t)channel);
+    struct ibv_cq *cq = create_cq(context, cqe, cq_context, channel, comp_vector);
+    iw_record_made(r, cq, (uintptr_t)cq, errno);
+    return cq;
+}
+
+static int resize_cq(struct ibv_cq *cq, int cqe)
 {
     if (!cq)
         return iw_refuse("ibv_resize_cq", ARGUMENT);
@@ -48,6 +58,12 @@ VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
     return r;
 }
 
+VERBS_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+    struct iw_recorded r = iw_record(RESIZE_CQ, (uintptr_t)cq, (uint32_t)cqe);
+    return iw_record_end(r, resize_cq(cq, cqe));
+}
+
 int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
     if (!attr->attr_mask)
@@ -57,7 +73,7 @@ int op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
     return iw_cq_moderate(iw_cq(cq), attr->moderate.cq_count, attr->moderate.cq_period);
 }
 
-VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
+static int destroy_cq(struct ibv_cq *cq)
 {
     if (!cq)
         return iw_refuse("ibv_destroy_cq", ARGUMENT);
@@ -72,4 +88,10 @@ VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
     if (!r && parent)
         atomic_fetch_sub(&parent->users, 1);
     return r;
+}
+
+VERBS_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
+{
+    struct iw_recorded r = iw_record(DESTROY_CQ, (uintptr_t)cq);
+    return iw_record_end(r, destroy_cq(cq));
 }

@@ -12,10 +12,12 @@
 #include "faults/like.h"
 #include "faults/plight.h"
 #include "mem/pd.h"
+#include "observe/record.h"
 #include "qp/overrun.h"
 #include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
+#include "verbs/record.h"
 
 #include <time.h>
 
@@ -71,6 +73,28 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 static int next_poll(struct ibv_cq_ex *ex)
 {
     return advance(iw_cq_of(ex));
+}
+
+/* With a record. */
+
+static int recorded(struct ibv_cq_ex *ex, int r)
+{
+    const struct iw_cq *cq = iw_cq_of(ex);
+    if (!r)
+        verbs_record_completion(&cq->pub, &cq->current.wc);
+    else if (r == ENOENT)
+        iw_record_empty(&cq->pub);
+    return r;
+}
+
+static int record_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    return recorded(ex, start_poll(ex, attr));
+}
+
+static int record_next_poll(struct ibv_cq_ex *ex)
+{
+    return recorded(ex, next_poll(ex));
 }
 
 /* ---- the fields ---- */
@@ -133,8 +157,8 @@ static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 
 static void fill(struct ibv_cq_ex *ex)
 {
-    ex->start_poll = start_poll;
-    ex->next_poll = next_poll;
+    ex->start_poll = iw_record_on() ? record_start_poll : start_poll;
+    ex->next_poll = iw_record_on() ? record_next_poll : next_poll;
     ex->end_poll = end_poll;
     ex->read_opcode = read_opcode;
     ex->read_vendor_err = read_vendor_err;
@@ -163,7 +187,7 @@ static struct iw_pd *parent_of(struct ibv_context *context, struct ibv_pd *pd)
 
 #define EX "ibv_create_cq_ex"
 
-struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
     uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
     const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
@@ -195,6 +219,14 @@ struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
     iw_plight_born(&cq->pub, "cq");
     verbs_check_cq(cq);
     return &cq->pub_ex;
+}
+
+struct ibv_cq_ex *op_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+    struct iw_recorded r = iw_record(CREATE_CQ, 0, attr->cqe, (uintptr_t)attr->channel);
+    struct ibv_cq_ex *cq = create_cq_ex(context, attr);
+    iw_record_made(r, cq, (uintptr_t)ibv_cq_ex_to_cq(cq), errno);
+    return cq;
 }
 
 int op_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)

@@ -3,6 +3,7 @@
 #include "device/context.h"
 #include "env/later.h"
 #include "faults/chaos.h"
+#include "observe/record.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
@@ -42,22 +43,36 @@ VERBS_EXPORT int ibv_get_device_index(struct ibv_device *device)
     return device ? iw_device(device)->index : -1;
 }
 
-VERBS_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+static struct ibv_context *open_device(struct ibv_device *device)
 {
     if (!device)
-        return null_errno(iw_refuse(__func__, ARGUMENT));
+        return null_errno(iw_refuse("ibv_open_device", ARGUMENT));
     if (iw_chaos(IW_FAULT_OPEN_DEVICE, NULL))
         return null_errno(EMFILE);
     struct iw_context *ctx = iw_context_open(iw_device(device), verbs_fill_ops);
     return ctx ? &ctx->vctx.context : NULL;
 }
 
-VERBS_EXPORT int ibv_close_device(struct ibv_context *context)
+VERBS_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    struct iw_recorded r = iw_record(OPEN_DEVICE, 0);
+    struct ibv_context *context = open_device(device);
+    iw_record_made(r, context, (uintptr_t)context, errno);
+    return context;
+}
+
+static int close_device(struct ibv_context *context)
 {
     if (!context)
-        return iw_refuse(__func__, ARGUMENT);
+        return iw_refuse("ibv_close_device", ARGUMENT);
     iw_context_close(iw_context(context));
     return 0;
+}
+
+VERBS_EXPORT int ibv_close_device(struct ibv_context *context)
+{
+    struct iw_recorded r = iw_record(CLOSE_DEVICE, (uintptr_t)context);
+    return iw_record_end(r, close_device(context));
 }
 
 VERBS_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)

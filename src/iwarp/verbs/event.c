@@ -7,13 +7,16 @@
 #include "engine/waiter.h"
 #include "env/eventfd.h"
 #include "faults/chaos.h"
+#include "observe/record.h"
 #include "qp/await.h"
 #include "verbs/export.h"
 
-VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+#define NO_EVENT UINT64_MAX /* none was got yet */
+
+static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
 {
     if (!context)
-        return null_errno(iw_refuse(__func__, ARGUMENT));
+        return null_errno(iw_refuse("ibv_create_comp_channel", ARGUMENT));
     if (iw_chaos(IW_FAULT_CREATE_COMP_CHANNEL, NULL))
         return null_errno(EMFILE);
     struct iw_channel *ch = iw_channel_create(context);
@@ -24,11 +27,19 @@ VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context
     return &ch->pub;
 }
 
-VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+VERBS_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    struct iw_recorded r = iw_record(CREATE_COMP_CHANNEL, 0);
+    struct ibv_comp_channel *channel = create_comp_channel(context);
+    iw_record_made(r, channel, (uintptr_t)channel, errno);
+    return channel;
+}
+
+static int destroy_comp_channel(struct ibv_comp_channel *channel)
 {
     if (!channel)
-        return iw_refuse(__func__, ARGUMENT);
-    int r = iw_life_over(channel, __func__);
+        return iw_refuse("ibv_destroy_comp_channel", ARGUMENT);
+    int r = iw_life_over(channel, "ibv_destroy_comp_channel");
     if (r)
         return r;
     struct iw_context *ctx = iw_context(channel->context);
@@ -36,6 +47,12 @@ VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
     if (!r)
         iw_context_put(ctx);
     return r;
+}
+
+VERBS_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+    struct iw_recorded r = iw_record(DESTROY_COMP_CHANNEL, (uintptr_t)channel);
+    return iw_record_end(r, destroy_comp_channel(channel));
 }
 
 static void leave_it(void *arg)
@@ -67,14 +84,13 @@ static struct iw_cq *next_event(struct iw_channel *ch)
     }
 }
 
-VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
-                                  void **cq_context)
+static int get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
     if (!channel || !cq)
-        return minus_errno(iw_refuse(__func__, ARGUMENT));
+        return minus_errno(iw_refuse("ibv_get_cq_event", ARGUMENT));
     if (iw_chaos(IW_FAULT_GET_CQ_EVENT, NULL))
         return minus_errno(EINTR);
-    if (iw_life_over(channel, __func__))
+    if (iw_life_over(channel, "ibv_get_cq_event"))
         return minus_errno(EBADF);
     if (iw_advice_on() && !iw_eventfd_nonblocking(channel->fd))
         iw_shadow_sleeps(channel);
@@ -87,19 +103,37 @@ VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_c
     return 0;
 }
 
+VERBS_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+                                  void **cq_context)
+{
+    struct iw_recorded r = iw_record(GET_CQ_EVENT, 0, (uintptr_t)channel);
+    int result = get_cq_event(channel, cq, cq_context);
+    iw_record_made(r, result ? NULL : *cq, result ? 0 : (uintptr_t)*cq, errno);
+    return result;
+}
+
 VERBS_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 {
+    iw_record_note(ACK_CQ_EVENTS, (uintptr_t)cq, nevents);
     if (cq && nevents && !iw_life_over(cq, __func__))
         iw_cq_ack(iw_cq(cq), nevents);
 }
 
-VERBS_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+static int get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
     if (!context || !event)
-        return minus_errno(iw_refuse(__func__, ARGUMENT));
+        return minus_errno(iw_refuse("ibv_get_async_event", ARGUMENT));
     if (iw_chaos(IW_FAULT_GET_ASYNC_EVENT, NULL))
         return minus_errno(EINTR);
     return iw_async_get(iw_context(context), event);
+}
+
+VERBS_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+    struct iw_recorded r = iw_record(GET_ASYNC_EVENT, NO_EVENT, (uintptr_t)context);
+    int result = get_async_event(context, event);
+    iw_record_made(r, result ? NULL : event, result ? 0 : event->event_type, errno);
+    return result;
 }
 
 static void count(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
@@ -117,6 +151,7 @@ VERBS_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
     struct ibv_srq *srq;
     if (!event)
         return;
+    iw_record_note(ACK_ASYNC_EVENT, event->event_type);
     switch (event->event_type) {
     case IBV_EVENT_CQ_ERR:
         cq = event->element.cq;

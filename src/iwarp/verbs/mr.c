@@ -4,14 +4,15 @@
 #include "advice/life.h"
 #include "faults/chaos.h"
 #include "mem/probe.h"
+#include "observe/record.h"
 #include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
 #include <unistd.h>
 
-static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-                          unsigned access)
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                             unsigned access)
 {
     if (!pd)
         return null_errno(iw_refuse("ibv_reg_mr", ARGUMENT));
@@ -22,6 +23,15 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
         return NULL;
     iw_life_begin(&mr->pub, "memory region");
     return &mr->pub;
+}
+
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                          unsigned access)
+{
+    struct iw_recorded r = iw_record(REG_MR, 0, (uintptr_t)pd, (uintptr_t)addr, length, access);
+    struct ibv_mr *mr = reg_mr(pd, addr, length, iova, access);
+    iw_record_made(r, mr, mr ? mr->lkey : 0, errno);
+    return mr;
 }
 
 VERBS_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -44,7 +54,7 @@ VERBS_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_
     return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
 }
 
-VERBS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+static int dereg_mr(struct ibv_mr *mr)
 {
     if (!mr)
         return iw_refuse("ibv_dereg_mr", ARGUMENT);
@@ -55,9 +65,15 @@ VERBS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
     return iw_mr_dereg(container_of(mr, struct iw_mr, pub));
 }
 
+VERBS_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    struct iw_recorded r = iw_record(DEREG_MR, mr ? mr->lkey : 0);
+    return iw_record_end(r, dereg_mr(mr));
+}
+
 /** Everything is checked before anything changes: whatever fails, the old region is valid. */
-VERBS_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
-                              size_t length, int access)
+static int rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+                    int access)
 {
     if (mr && iw_chaos(IW_FAULT_REREG_MR, NULL)) {
         errno = ENOMEM;
@@ -65,11 +81,21 @@ VERBS_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, v
     }
     int err = mr ? iw_mr_rereg(container_of(mr, struct iw_mr, pub), (unsigned)flags,
                                pd ? iw_pd(pd) : NULL, addr, length, (unsigned)access)
-                 : iw_refuse(__func__, ARGUMENT);
+                 : iw_refuse("ibv_rereg_mr", ARGUMENT);
     if (!err)
         return 0;
     errno = err;
     return IBV_REREG_MR_ERR_INPUT;
+}
+
+VERBS_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+                              size_t length, int access)
+{
+    struct iw_recorded r =
+        iw_record(REREG_MR, mr ? mr->lkey : 0, (uint32_t)flags, (uintptr_t)addr, length);
+    int result = rereg_mr(mr, flags, pd, addr, length, access);
+    iw_record_end(r, result ? errno : 0);
+    return result;
 }
 
 struct ibv_mr *op_alloc_null_mr(struct ibv_pd *pd)

@@ -4,9 +4,10 @@
 #include "advice/life.h"
 #include "device/context.h"
 #include "faults/chaos.h"
+#include "observe/record.h"
 #include "verbs/export.h"
 
-VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+static struct ibv_pd *alloc_pd(struct ibv_context *context)
 {
     if (!context)
         return null_errno(iw_refuse("ibv_alloc_pd", ARGUMENT));
@@ -20,7 +21,15 @@ VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     return &pd->pub;
 }
 
-VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+VERBS_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct iw_recorded r = iw_record(ALLOC_PD, 0);
+    struct ibv_pd *pd = alloc_pd(context);
+    iw_record_made(r, pd, (uintptr_t)pd, errno);
+    return pd;
+}
+
+static int dealloc_pd(struct ibv_pd *pd)
 {
     if (!pd)
         return iw_refuse("ibv_dealloc_pd", ARGUMENT);
@@ -32,6 +41,12 @@ VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
     if (!r)
         iw_context_put(ctx);
     return r;
+}
+
+VERBS_EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+    struct iw_recorded r = iw_record(DEALLOC_PD, (uintptr_t)pd);
+    return iw_record_end(r, dealloc_pd(pd));
 }
 
 VERBS_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)

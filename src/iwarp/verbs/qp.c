@@ -7,6 +7,7 @@
 #include "faults/chaos.h"
 #include "faults/like.h"
 #include "faults/plight.h"
+#include "observe/record.h"
 #include "qp/rx_late.h"
 #include "qpn/dial.h"
 #include "ud/ud.h"
@@ -41,7 +42,8 @@ static struct iw_qp *create_ud(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     return qp;
 }
 
-struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial)
+static struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+                              struct iw_dial *dial)
 {
     int r = iw_like_qp(attr);
     if (r)
@@ -60,6 +62,16 @@ struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struc
     return &qp->pub;
 }
 
+struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct iw_dial *dial)
+{
+    struct iw_recorded r =
+        iw_record(CREATE_QP, 0, attr->qp_type, (uintptr_t)attr->send_cq, (uintptr_t)attr->recv_cq,
+                  attr->cap.max_send_wr, attr->cap.max_recv_wr);
+    struct ibv_qp *qp = make_qp(pd, attr, dial);
+    iw_record_made(r, qp, qp ? qp->qp_num : 0, errno);
+    return qp;
+}
+
 VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init_attr)
 {
     if (!pd || !init_attr)
@@ -75,7 +87,7 @@ VERBS_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_
     return qp;
 }
 
-VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
     if (!qp || !attr)
         return iw_refuse("ibv_modify_qp", ARGUMENT);
@@ -103,6 +115,16 @@ VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
     return r;
 }
 
+VERBS_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+{
+    struct iw_recorded r;
+    if (qp && attr && (attr_mask & IBV_QP_STATE))
+        r = iw_record(MODIFY_QP_STATE, qp->qp_num, (uint32_t)attr_mask, attr->qp_state);
+    else
+        r = iw_record(MODIFY_QP, qp ? qp->qp_num : 0, (uint32_t)attr_mask);
+    return iw_record_end(r, modify_qp(qp, attr, attr_mask));
+}
+
 VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
                               struct ibv_qp_init_attr *init_attr)
 {
@@ -119,7 +141,7 @@ VERBS_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int a
     return 0;
 }
 
-VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+static int destroy_qp(struct ibv_qp *qp)
 {
     if (!qp)
         return iw_refuse("ibv_destroy_qp", ARGUMENT);
@@ -144,6 +166,12 @@ VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
     iw_qp_free(iw_qp(qp));
     iw_ud_free(ud);
     return 0;
+}
+
+VERBS_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    struct iw_recorded r = iw_record(DESTROY_QP, qp ? qp->qp_num : 0);
+    return iw_record_end(r, destroy_qp(qp));
 }
 
 VERBS_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)

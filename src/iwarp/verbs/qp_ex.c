@@ -8,12 +8,14 @@
 #include "advice/life.h"
 #include "device/context.h"
 #include "faults/like.h"
+#include "observe/record.h"
 #include "qp/qp.h"
 #include "qpn/dial.h"
 #include "ud/ud.h"
 #include "verbs/check.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
+#include "verbs/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +104,16 @@ static int check_wr_complete(struct ibv_qp_ex *q)
     if (r)
         verbs_check_unsent(qp, wr);
     return r;
+}
+
+/* With a record. */
+static int record_wr_complete(struct ibv_qp_ex *q)
+{
+    const struct iw_builder *b = iw_qp_of(q)->builder;
+    if (!b->error && b->count)
+        verbs_record_send(&q->qp_base, b->wr);
+    struct iw_recorded r = iw_record(WR_COMPLETE, q->qp_base.qp_num, b->count);
+    return iw_record_end(r, iw_advice_on() ? check_wr_complete(q) : wr_complete(q));
 }
 
 static void wr_abort(struct ibv_qp_ex *q)
@@ -342,7 +354,9 @@ static void fill(struct ibv_qp_ex *q)
     q->wr_set_sge = wr_set_sge;
     q->wr_set_sge_list = wr_set_sge_list;
     q->wr_start = iw_advice_on() ? check_wr_start : wr_start;
-    q->wr_complete = iw_advice_on() ? check_wr_complete : wr_complete;
+    q->wr_complete = iw_record_on()   ? record_wr_complete
+                     : iw_advice_on() ? check_wr_complete
+                                      : wr_complete;
     q->wr_abort = wr_abort;
     q->wr_atomic_write = wr_atomic_write;
 }

@@ -4,13 +4,14 @@
 #include "faults/chaos.h"
 #include "faults/like.h"
 #include "faults/plight.h"
+#include "observe/record.h"
 #include "qp/rx_shared.h"
 #include "verbs/export.h"
 #include "verbs/ops.h"
 
 #define EX "ibv_create_srq_ex"
 
-VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
     if (!pd || !attr)
         return null_errno(iw_refuse("ibv_create_srq", ARGUMENT));
@@ -27,6 +28,14 @@ VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_in
     return &srq->pub;
 }
 
+VERBS_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+    struct iw_recorded r = iw_record(CREATE_SRQ, 0, attr ? attr->attr.max_wr : 0);
+    struct ibv_srq *srq = create_srq(pd, attr);
+    iw_record_made(r, srq, (uintptr_t)srq, errno);
+    return srq;
+}
+
 /* The header's inline turns the plain case into ibv_create_srq(); what is left needs XRC or tags.
  */
 struct ibv_srq *op_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
@@ -41,11 +50,17 @@ struct ibv_srq *op_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
     return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
 }
 
-VERBS_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+static int modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
     if (!srq || !attr)
-        return iw_refuse(__func__, ARGUMENT);
+        return iw_refuse("ibv_modify_srq", ARGUMENT);
     return iw_chaos(IW_FAULT_MODIFY_SRQ, NULL) ? ENOMEM : iw_srq_modify(iw_srq(srq), attr, mask);
+}
+
+VERBS_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+    struct iw_recorded r = iw_record(MODIFY_SRQ, (uintptr_t)srq, (uint32_t)mask);
+    return iw_record_end(r, modify_srq(srq, attr, mask));
 }
 
 VERBS_EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
@@ -56,11 +71,11 @@ VERBS_EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
     return 0;
 }
 
-VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
+static int destroy_srq(struct ibv_srq *srq)
 {
     if (!srq)
-        return iw_refuse(__func__, ARGUMENT);
-    int r = iw_life_over(srq, __func__);
+        return iw_refuse("ibv_destroy_srq", ARGUMENT);
+    int r = iw_life_over(srq, "ibv_destroy_srq");
     if (r)
         return r;
     unsigned users = atomic_load(&iw_srq(srq)->users);
@@ -73,6 +88,12 @@ VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
                                              .mutex = &srq->mutex,
                                              .cond = &srq->cond});
     return iw_srq_destroy(iw_srq(srq));
+}
+
+VERBS_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
+{
+    struct iw_recorded r = iw_record(DESTROY_SRQ, (uintptr_t)srq);
+    return iw_record_end(r, destroy_srq(srq));
 }
 
 int op_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
