@@ -4,10 +4,12 @@
 #include "common/sys.h"
 #include "engine/active.h"
 #include "engine/deferred.h"
+#include "engine/linger.h"
 #include "engine/poller.h"
 #include "engine/presence.h"
 #include "engine/source.h"
 #include "engine/timer.h"
+#include "env/conf.h"
 #include "env/eventfd.h"
 #include "env/fd.h"
 #include "env/log.h"
@@ -15,10 +17,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WATCH_PASSES 4 /* between two looks make it needless to watch the sockets */
 #define WATCH_VISITS 4 /* of waiters, too */
 #define WAKES        8 /* of the thread at a time, at most */
+#define PASSES       8 /* of the thread over a shard that moves bytes, before it looks elsewhere */
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
 #define LEASE_NS     4000000 /* without a poll or post, then the lease ends */
@@ -26,6 +30,7 @@
 struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1};
 
 static __thread bool is_engine;
+static __thread bool occasion; /* to linger: the engine's thread alone sets it */
 
 void iw_engine_kick(void)
 {
@@ -68,6 +73,11 @@ bool iw_engine_leased(const struct iw_shard *s)
     /* Behind what the caller has stored: who ends the lease afterwards sees that, as in presence.c.
      */
     return atomic_load(&s->leased) && !is_engine;
+}
+
+void iw_engine_linger(void)
+{
+    occasion = is_engine;
 }
 
 /* ---- the thread ---- */
@@ -179,6 +189,28 @@ static void assert_handed_over(const struct iw_shard *s)
 #endif
 }
 
+/** @return as sys_wait(); 0: nothing came */
+static long look_on(const struct iw_linger *l, struct epoll_event *ev)
+{
+    uint64_t end = iw_now() + l->us * UINT64_C(1000);
+    long n;
+    do
+        n = sys_epoll_look(iw_engine.wait_set, ev, WAKES);
+    while (n == 0 && iw_now() < end);
+    return n;
+}
+
+/** Sleeps until there is something to do; first looks on, if the last pass was an occasion. */
+static long wait_for_work(struct iw_linger *l, struct epoll_event *ev)
+{
+    bool lingers = occasion && iw_linger_begin(l);
+    long n = lingers ? look_on(l, ev) : 0;
+    occasion = false;
+    if (lingers)
+        iw_linger_end(l, n > 0);
+    return n ? n : sys_wait(iw_engine.wait_set, ev, WAKES, -1);
+}
+
 /** The program has closed what it does not know: without descriptors there is nothing to do. */
 static void *end(int error)
 {
@@ -190,26 +222,35 @@ static void *end(int error)
     return NULL;
 }
 
+/** What moves bytes once may do so again: to look costs less than to be woken. */
+static void run(struct iw_shard *s)
+{
+    for (int i = 0; i < PASSES && iw_engine_run_ready(s, 0).moved; i++)
+        ;
+}
+
 static void *engine_main(void *arg)
 {
     uint64_t look = 0; /* what the timer of looks is set to; 0: it is not */
     struct epoll_event ev[WAKES];
+    struct iw_linger linger;
     (void)arg;
 
     is_engine = true;
     pthread_setname_np(pthread_self(), "anywarp");
+    iw_linger_init(&linger, iw_conf()->spin_us, sysconf(_SC_NPROCESSORS_ONLN));
     for (;;) {
         take_kick();
         iw_timers_run();
         watch_pollers(&look);
         for (unsigned i = 0; i < iw_shard_count(); i++)
             assert_handed_over(&iw_shards[i]);
-        long n = sys_wait(iw_engine.wait_set, ev, WAKES, -1);
+        long n = wait_for_work(&linger, ev);
         if (n < 0 && n != -EINTR)
             return end((int)-n);
         for (long i = 0; i < n; i++)
             if (ev[i].data.u32 < IW_SHARDS)
-                iw_engine_run_ready(&iw_shards[ev[i].data.u32], 0);
+                run(&iw_shards[ev[i].data.u32]);
     }
 }
 

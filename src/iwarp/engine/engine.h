@@ -64,6 +64,10 @@ int iw_engine_start(void);
  */
 bool iw_engine_leased(const struct iw_shard *s);
 
+/** For a source that runs: more of the kind is likely to come soon, so that the engine's thread, if
+ * it is that which runs it, looks on for a moment before it sleeps (linger.h). */
+void iw_engine_linger(void);
+
 /**
  * Holds all progress, for fork(): no source, timer or deferred work begins any more, and none runs
  * when this returns. Nothing is lost. Call with no lock held, and one thread at a time.

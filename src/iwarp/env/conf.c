@@ -270,7 +270,7 @@ static const struct iw_knob knobs[] = {
      parse_silence_s},
     {"ANYWARP_SPIN_US", "number", "0 to 1000000", "50",
      "microseconds to look for work before a blocking wait sleeps; four times that for events of "
-     "connections",
+     "connections; at most 50 for the thread of anywarp where a peer by number waits for it",
      parse_spin_us},
     {"ANYWARP_PORTS", "range", "1024 to 65535, as 20000-20099", NULL,
      "TCP ports for queue pairs that are connected by number, 256 each; none: any that is free",

@@ -13,6 +13,10 @@
  * completion only says that the memory may be used again (RFC 5040 section 5.1). So where a QP has
  * sent a lot without a word of the peer, so that nobody waits for an answer to a single message, a
  * pass completes what was posted instead of sending it: it is corked (tx_cork.h).
+ *
+ * Where work completes when the peer has acknowledged it (qp/ack.h), such a stream is sent as it is
+ * posted, but polls that find nothing wait for acknowledgements: the message behind them is the
+ * first of a window, and goes with the rest of it.
  */
 #ifndef ANYWARP_QP_PACING_H
 #define ANYWARP_QP_PACING_H
@@ -39,6 +43,7 @@ struct iw_pace_facts {
     bool polled;           /* a program polls, and waits for events of none of the QP's CQs */
     bool heard;            /* the peer was heard since something was posted last */
     bool passed;           /* a poll found nothing since something was posted or sent last */
+    bool acked;            /* work completes when the peer has acknowledged it */
     bool busy;             /* something else has to go first, or nothing may: of a pass only */
     uint64_t unsent;       /* weight of what was posted since the last transmission */
     uint64_t quantum;      /* iw_pace_quantum() */
@@ -62,10 +67,13 @@ struct iw_paced {
     bool ends;   /* what there is to send is too little for one: it has to prove itself again */
 };
 
-/** Whether somebody may wait for what was just posted: then the other facts do not matter. */
+/**
+ * Whether somebody may wait for what was just posted: by what was heard, what passed, and how quiet
+ * it is, where the program waits for acknowledgements. If so, the other facts do not matter.
+ */
 static inline bool iw_pace_is_awaited(const struct iw_pace_facts *f)
 {
-    return f->heard || f->passed;
+    return f->heard || (f->passed && !(f->acked && f->quiet >= IW_PACE_STREAM_MIN));
 }
 
 /** What becomes of work that was just posted: SEND or DEFER. */

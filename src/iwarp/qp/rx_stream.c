@@ -6,6 +6,7 @@
 #include "conn/rx_text.h"
 #include "cq/counter.h"
 #include "cq/visibility.h"
+#include "engine/engine.h"
 #include "env/pool.h"
 #include "qp/end.h"
 #include "qp/explain.h"
@@ -402,10 +403,15 @@ static uint64_t spoken(const struct iw_qp *qp)
     return qp->rx.half.fpdus - qp->acks.notes;
 }
 
-/** Uses what came in, and notes whether the peer was heard. */
+/**
+ * Uses what came in, and notes whether the peer was heard. One that was heard before, and that the
+ * program has posted nothing for since, sends one way, and waits for acknowledgements alone.
+ */
 static void hear(struct iw_qp *qp)
 {
     uint64_t before = spoken(qp);
+    if (qp->ib && !qp->uc && atomic_load_explicit(&qp->hints.heard, memory_order_relaxed))
+        iw_engine_linger();
     if (!qp->ib)
         atomic_store_explicit(&qp->hints.heard, true, memory_order_relaxed);
     atomic_store_explicit(&qp->hints.looked_heard, true, memory_order_relaxed);

@@ -299,7 +299,10 @@ static bool may_wait_locked(struct iw_qp *qp)
         iw_cork_pull_locked(&qp->tx);
     }
     qp->tx.passes = passes(qp);
-    struct iw_pace_facts f = {.heard = heard, .passed = qp->tx.passes != before};
+    struct iw_pace_facts f = {.heard = heard,
+                              .passed = qp->tx.passes != before,
+                              .acked = qp->ib && !qp->uc,
+                              .quiet = qp->tx.half.sent_pos - qp->tx.cork.quiet_from};
     if (iw_pace_is_awaited(&f)) /* a ping-pong has no time for more */
         return false;
     f.polled = iw_qp_is_polled(qp);
