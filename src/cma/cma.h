@@ -48,10 +48,11 @@ struct cma_event {
     struct rdma_cm_event pub;
     struct list link;
     struct cma_id
-        *owner; /* whose destruction waits for the acknowledgement; a request's listener */
-    uint8_t private_data[CMA_PRIVATE_DATA_MAX];
-    void *lent;    /* a copy of it that the program has instead, NULL: none */
+        *owner;    /* whose destruction waits for the acknowledgement; a request's listener */
+    void *lent;    /* a copy of private_data that the program has instead, NULL: none */
     uint32_t join; /* MULTICAST_JOIN: which one */
+    uint8_t room;  /* for private data: CMA_PRIVATE_DATA_MAX, or 0 */
+    uint8_t private_data[];
 };
 
 /* A multicast group that an id has joined, or is about to: the event was not taken yet. */
@@ -197,10 +198,14 @@ extern struct lock cma_events;
 struct cma_event *cma_event_create(struct cma_id *id, enum rdma_cm_event_type type);
 
 /**
- * Puts @p n events aside for the handler, so that none is lost for want of memory.
+ * Puts events aside for the handler, so that none is lost for want of memory: one for an outcome,
+ * and with @p ends one for the end, which brings no private data and is kept for as long as the
+ * connection lasts.
  * @return 0 or -ENOMEM
  */
-int cma_event_reserve(struct cma_id *id, int n);
+int cma_event_reserve(struct cma_id *id, bool ends);
+/** Takes one of them, which has room if there is private data. @return NULL if there is none */
+struct cma_event *cma_event_spare_locked(struct cma_id *id, size_t private_data);
 /** Frees those that were not used. */
 void cma_event_unreserve(struct cma_id *id);
 

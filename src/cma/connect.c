@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-/* An id that connects gets at most two events from its handler: the outcome, and the end. */
-#define EVENTS_OF_A_CONNECTION 2
-
 static const struct rdma_conn_param defaults = {
     .responder_resources = RDMA_MAX_RESP_RES,
     .initiator_depth = RDMA_MAX_INIT_DEPTH,
@@ -119,7 +116,7 @@ static int begin_locked(struct cma_id *id, const struct rdma_conn_param *conn, e
         return r;
     if (iw_cm_chaos(call == CMA_CALL_ACCEPT ? IW_FAULT_ACCEPT : IW_FAULT_CONNECT, NULL))
         return -ENOMEM;
-    r = cma_event_reserve(id, EVENTS_OF_A_CONNECTION);
+    r = cma_event_reserve(id, true); /* no more come: the outcome, and the end */
     if (r < 0)
         return r;
     id->moves = !id->pub.qp;

@@ -28,7 +28,7 @@ int cma_ask_locked(struct cma_id *id, const struct rdma_conn_param *conn)
         return r;
     if (!id->pub.verbs)
         return -iw_refuse(call, NO_DEVICE);
-    r = cma_event_reserve(id, 1);
+    r = cma_event_reserve(id, false);
     if (r < 0)
         return r;
     if (own > 0)

@@ -7,11 +7,12 @@
 
 struct lock cma_events = LOCK(LOCK_CMA_EVENTS);
 
-struct cma_event *cma_event_create(struct cma_id *id, enum rdma_cm_event_type type)
+static struct cma_event *create(struct cma_id *id, enum rdma_cm_event_type type, uint8_t room)
 {
-    struct cma_event *event = calloc(1, sizeof *event);
+    struct cma_event *event = calloc(1, sizeof *event + room);
     if (!event)
         return NULL;
+    event->room = room;
     event->owner = id;
     event->pub.id = &id->pub;
     event->pub.event = type;
@@ -19,19 +20,43 @@ struct cma_event *cma_event_create(struct cma_id *id, enum rdma_cm_event_type ty
     return event;
 }
 
-int cma_event_reserve(struct cma_id *id, int n)
+struct cma_event *cma_event_create(struct cma_id *id, enum rdma_cm_event_type type)
 {
-    for (int i = 0; i < n; i++) {
-        struct cma_event *event = cma_event_create(id, RDMA_CM_EVENT_CONNECT_ERROR);
-        if (!event) {
-            cma_event_unreserve(id);
-            return -ENOMEM;
-        }
-        lock_get(&cma_events);
-        list_add_tail(&id->spare, &event->link);
-        lock_put(&cma_events);
-    }
+    return create(id, type, CMA_PRIVATE_DATA_MAX);
+}
+
+static int put_aside(struct cma_id *id, uint8_t room)
+{
+    struct cma_event *event = create(id, RDMA_CM_EVENT_CONNECT_ERROR, room);
+    if (!event)
+        return -ENOMEM;
+    lock_get(&cma_events);
+    list_add_tail(&id->spare, &event->link);
+    lock_put(&cma_events);
     return 0;
+}
+
+int cma_event_reserve(struct cma_id *id, bool ends)
+{
+    int r = put_aside(id, CMA_PRIVATE_DATA_MAX);
+    if (r == 0 && ends)
+        r = put_aside(id, 0);
+    if (r < 0)
+        cma_event_unreserve(id);
+    return r;
+}
+
+struct cma_event *cma_event_spare_locked(struct cma_id *id, size_t private_data)
+{
+    assert_held(&cma_events);
+    list_for_each (l, &id->spare) {
+        struct cma_event *event = container_of(l, struct cma_event, link);
+        if (private_data && !event->room)
+            continue;
+        list_del(&event->link);
+        return event;
+    }
+    return NULL;
 }
 
 void cma_event_unreserve(struct cma_id *id)
@@ -76,8 +101,8 @@ void cma_event_fill(struct cma_event *event, const struct iw_cm_event *from)
 {
     struct rdma_conn_param *conn = &event->pub.param.conn;
     size_t len = from->private_data_len;
-    if (len > sizeof event->private_data)
-        len = sizeof event->private_data;
+    if (len > event->room)
+        len = event->room;
     if (len > 0) {
         memcpy(event->private_data, from->private_data, len);
         conn->private_data = event->private_data;

@@ -61,8 +61,7 @@ static int outcome(struct cma_id *id, const struct iw_cm_event *from, enum rdma_
 {
     lock_get(&cma_events);
     /* None put aside: a request that was not accepted yet, about which nothing is to be told. */
-    struct list *spare = list_pop(&id->spare);
-    struct cma_event *event = spare ? container_of(spare, struct cma_event, link) : NULL;
+    struct cma_event *event = cma_event_spare_locked(id, from->private_data_len);
     if (event) {
         event->pub.event = type;
         cma_event_fill(event, from);

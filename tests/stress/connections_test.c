@@ -37,7 +37,7 @@
 #define ROUNDS   3
 #define WRS      16
 #define BYTES    64
-#define IDLE_MAX 16384 /* resident bytes a connection may cost each process */
+#define IDLE_MAX 12800 /* resident bytes a connection may cost each process */
 #define SLACK    (1 << 20)
 #define LIMIT_S  170
 

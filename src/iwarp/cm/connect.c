@@ -35,6 +35,13 @@
  */
 #define REFUSALS      6 /* that are not the outcome yet: another try after 1, 2, 4 to 32 ms */
 
+/** cm->nego of the active side: what further attempts need, too. */
+struct asking {
+    struct mpa_nego nego; /* the first: it is freed as that */
+    uint8_t pd_len;
+    uint8_t pd[IW_CM_PRIVATE_DATA_MAX];
+};
+
 static enum iw_cm_event_type outcome(int status)
 {
     switch (-status) {
@@ -165,12 +172,13 @@ static int enter(struct iw_cm *cm, struct iw_qp *qp, uint8_t ack_timeout)
     return r;
 }
 
-static void undo(struct iw_cm *cm, struct iw_qp *qp, struct mpa_nego *nego)
+static void undo(struct iw_cm *cm, struct iw_qp *qp, struct asking *asking)
 {
     iw_cm_step(cm, IW_CM_EV_UNDO);
     cm->nego = NULL;
+    cm->initiator = false;
     cm->reserved = NULL;
-    free(nego);
+    free(asking);
     if (qp)
         iw_qp_unreserve(qp, false);
 }
@@ -179,19 +187,20 @@ static void undo(struct iw_cm *cm, struct iw_qp *qp, struct mpa_nego *nego)
 static int attempt(struct iw_cm *cm, const struct sockaddr *dst, struct iw_qp *qp,
                    const struct iw_cm_param *param)
 {
-    struct mpa_nego *nego = calloc(1, sizeof(*nego));
-    if (!nego)
+    struct asking *asking = calloc(1, sizeof(*asking));
+    if (!asking)
         return -ENOMEM;
     int r = enter(cm, qp, param->ack_timeout);
     if (r) {
-        free(nego);
+        free(asking);
         return r;
     }
-    cm->nego = nego;
+    cm->nego = &asking->nego;
+    cm->initiator = true;
     cm->reserved = qp;
     cm->depth[0] = param->initiator_depth;
     cm->depth[1] = param->responder_resources;
-    cm->pd_len = iw_cm_private_data(param, qp, cm->pd);
+    asking->pd_len = iw_cm_private_data(param, qp, asking->pd);
     cm->ib = param->ib;
     cm->hands_off = param->ib && !param->qp;
     cm->retry_count = param->terms.retry_count;
@@ -207,7 +216,7 @@ static int attempt(struct iw_cm *cm, const struct sockaddr *dst, struct iw_qp *q
     if (r > 0 || r == -ECONNREFUSED)
         return 0;
     if (r)
-        undo(cm, qp, nego);
+        undo(cm, qp, asking);
     return r;
 }
 
@@ -244,7 +253,8 @@ static int request(struct iw_cm *cm)
     };
     if (cm->itself)
         return mpa_nego_with_itself(cm->nego, &conf);
-    int r = mpa_nego_connect(cm->nego, &conf, cm->pd, cm->pd_len);
+    const struct asking *asking = container_of(cm->nego, struct asking, nego);
+    int r = mpa_nego_connect(cm->nego, &conf, asking->pd, asking->pd_len);
     return r ? r : iw_cm_send_frame(cm);
 }
 
@@ -368,7 +378,6 @@ static enum iw_cm_ev reply(const struct iw_cm *cm)
 
 void iw_cm_read_reply(struct iw_cm *cm)
 {
-    struct mpa_nego *n = cm->nego;
     uint8_t buf[2048];
     size_t used = 0;
     lock_get(&cm->lock);
@@ -376,6 +385,7 @@ void iw_cm_read_reply(struct iw_cm *cm)
         lock_put(&cm->lock);
         return;
     }
+    struct mpa_nego *n = cm->nego;
     ssize_t r = cm->stream->ops->recv(cm->stream, buf, sizeof(buf));
     if (r > 0)
         used = mpa_nego_input(n, buf, (size_t)r);

@@ -33,7 +33,7 @@ void iw_cm_reset(struct iw_cm *cm)
 
 static void ask(struct iw_cm *cm, struct iw_qp *qp)
 {
-    if (!cm->nego->initiator)
+    if (!cm->initiator)
         atomic_store(&cm->released, true);
     if (atomic_load(&cm->released))
         iw_cm_close_timer(cm);
@@ -65,7 +65,7 @@ static void ready(struct iw_cm *cm, struct iw_qp *qp)
     struct iw_cm_row row = iw_cm_take_locked(cm, IW_CM_EV_QP_READY);
     if (row.kind == IW_CM_STEP) {
         iw_timer_unset(&cm->timer);
-        cm->nego->result.peer_qpn = qp->rx.peer_qpn;
+        cm->agreed.peer_qpn = qp->rx.peer_qpn;
     }
     lock_put(&cm->lock);
     iw_cm_carry_out(cm, row);

@@ -225,7 +225,7 @@ static struct iw_link_ib told_by_peer(const struct iw_cm *cm)
 {
     return (struct iw_link_ib){
         .peer_qpn = cm->terms.qpn,
-        .retry_cnt = cm->nego->initiator ? cm->retry_count : cm->terms.retry_count,
+        .retry_cnt = cm->initiator ? cm->retry_count : cm->terms.retry_count,
         .rnr_retry = cm->terms.rnr_retry,
         .moves = !cm->hands_off,
     };
@@ -233,24 +233,25 @@ static struct iw_link_ib told_by_peer(const struct iw_cm *cm)
 
 int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
 {
-    const struct mpa_nego *n = cm->nego;
+    const struct mpa_result *agreed = &cm->agreed;
     struct iw_qp *qp = cm->reserved;
     struct sockaddr_storage local, peer;
     struct iw_link_ib ib = told_by_peer(cm);
+    cm->agreed = cm->nego->result;
     struct iw_link l = {
         .stream = cm->stream,
-        .shm = n->result.shm ? &cm->shm.stream : NULL,
+        .shm = agreed->shm ? &cm->shm.stream : NULL,
         .source = &cm->source,
-        .agreed = &n->result,
+        .agreed = agreed,
         .local = (struct sockaddr *)&local,
         .peer = (struct sockaddr *)&peer,
         .tls = cm->tls ? iwc_stream_tls_peer(cm->tls) : NULL,
         .ib = cm->ib ? &ib : NULL,
         .same_host = cm->same_host,
         .tcp = iw_cm_shm_why_not(cm),
-        .responder = !n->initiator,
-        .hold = !n->initiator || !n->result.ext,
-        .rtr = n->initiator ? n->result.rtr : 0,
+        .responder = !cm->initiator,
+        .hold = !cm->initiator || !agreed->ext,
+        .rtr = cm->initiator ? agreed->rtr : 0,
         .early = early,
         .early_len = early_len,
     };
@@ -269,6 +270,15 @@ int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len)
         unpin(qp);
     }
     return r;
+}
+
+void iw_cm_negotiated(struct iw_cm *cm)
+{
+    lock_get(&cm->lock); /* who comes late finds that the state is another */
+    struct mpa_nego *nego = cm->nego;
+    cm->nego = NULL;
+    lock_put(&cm->lock);
+    free(nego);
 }
 
 /* ---- the socket and the timers ---- */
@@ -428,14 +438,13 @@ unsigned iw_cm_patience(unsigned ms)
 
 void iw_cm_wait_first(struct iw_cm *cm)
 {
-    const struct mpa_nego *n = cm->nego;
-    bool at_once = n->initiator && n->result.ext;
+    bool at_once = cm->initiator && cm->agreed.ext;
     atomic_store(&cm->released, at_once);
-    atomic_store(&cm->nudges, n->initiator && !at_once ? NUDGES : 0);
+    atomic_store(&cm->nudges, cm->initiator && !at_once ? NUDGES : 0);
     if (!at_once)
-        iw_cm_set_timer(cm, n->initiator    ? SETTLE_MS
-                            : n->result.p2p ? iw_cm_patience(RTR_MS)
-                                            : GRACE_MS);
+        iw_cm_set_timer(cm, cm->initiator    ? SETTLE_MS
+                            : cm->agreed.p2p ? iw_cm_patience(RTR_MS)
+                                             : GRACE_MS);
 }
 
 static void nudge(struct iw_cm *cm, struct iw_qp *qp, unsigned left)

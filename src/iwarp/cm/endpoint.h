@@ -132,7 +132,9 @@ struct iw_cm {
     struct iw_cm_move move;
     struct iw_terms terms; /* the peer's, with ib; once the Request or Reply is in */
 
-    struct mpa_nego *nego;    /* during the handshake */
+    struct mpa_nego *nego; /* during the handshake, until iw_cm_negotiated() */
+    bool initiator;
+    struct mpa_result agreed; /* from iw_cm_link() on */
     struct iw_qp *_Atomic qp; /* linked: gets the socket's events; changed under lock */
     struct iw_qp *reserved;   /* during the handshake */
     bool watched;             /* the source holds a reference */
@@ -147,8 +149,6 @@ struct iw_cm {
     int status;          /* that they failed with */
     unsigned refusals;   /* of TCP */
     uint8_t depth[2];    /* initiator_depth, responder_resources */
-    uint8_t pd_len;
-    uint8_t pd[IW_CM_PRIVATE_DATA_MAX];
 
     /* listener */
     int backlog;
@@ -244,6 +244,9 @@ bool iw_cm_take_terms(struct iw_cm *cm);
 
 /** Hands a negotiated stream to the reserved QP. @return 0 or -ENOMEM */
 int iw_cm_link(struct iw_cm *cm, const uint8_t *early, size_t early_len);
+/** Of a linked connection: nobody looks at nego any more, nor at private data in it. It goes, as an
+ * idle connection has no use for its buffers. */
+void iw_cm_negotiated(struct iw_cm *cm);
 
 /* ---- listen.c ---- */
 

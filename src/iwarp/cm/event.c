@@ -20,6 +20,8 @@ static void event_done(struct iw_cm_pending *p, bool taken)
         iw_cm_destroy(p->event.request);
     if (p->event.type == IW_CM_STRANGER && !taken)
         sys_close(p->event.status);
+    if (p->event.type == IW_CM_ESTABLISHED && p->event.initiator)
+        iw_cm_negotiated(subject);
     if (p->event.type == IW_CM_DISCONNECTED)
         iw_cm_step(subject, IW_CM_EV_HEARD);
     iw_cm_put(subject);
@@ -83,19 +85,18 @@ static uint8_t depth8(uint16_t d)
 
 void iw_cm_tell_up(struct iw_cm *cm)
 {
-    struct mpa_nego *n = cm->nego;
     struct iw_cm_event ev = {
         .type = IW_CM_ESTABLISHED,
-        .initiator_depth = depth8(n->result.ord),
-        .responder_resources = depth8(n->result.ird),
-        .peer_qpn = cm->ib ? cm->terms.qpn : n->result.peer_qpn,
-        .initiator = n->initiator,
+        .initiator_depth = depth8(cm->agreed.ord),
+        .responder_resources = depth8(cm->agreed.ird),
+        .peer_qpn = cm->ib ? cm->terms.qpn : cm->agreed.peer_qpn,
+        .initiator = cm->initiator,
         .ib = cm->ib,
         .terms = cm->terms,
     };
-    if (n->initiator && n->peer.pd_len) {
-        ev.private_data = n->peer.pd;
-        ev.private_data_len = n->peer.pd_len;
+    if (cm->initiator && cm->nego->peer.pd_len) {
+        ev.private_data = cm->nego->peer.pd;
+        ev.private_data_len = cm->nego->peer.pd_len;
     }
     iw_cm_raise(cm, &cm->outcome, &ev);
     iw_cm_step(cm, IW_CM_EV_TOLD);

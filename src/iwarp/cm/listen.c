@@ -372,7 +372,6 @@ static int greet_locked(struct iw_cm *cm)
 /** Reads the Request, if it is there, in its turn. @param r  0, or why there will be none */
 static void take_request(struct iw_cm *cm, ssize_t r)
 {
-    struct mpa_nego *n = cm->nego;
     struct iw_cm *listener = NULL;
     uint8_t buf[MPA_START_MAX];
     lock_get(&in_order);
@@ -382,6 +381,7 @@ static void take_request(struct iw_cm *cm, ssize_t r)
         lock_put(&in_order);
         return;
     }
+    struct mpa_nego *n = cm->nego;
     if (!r)
         r = cm->stream->ops->recv(cm->stream, buf, sizeof(buf));
     if (r > 0)
@@ -458,8 +458,9 @@ static int answer(struct iw_cm *cm, struct iw_qp *qp, const struct iw_cm_param *
         iw_cm_step(cm, IW_CM_EV_BROKEN);
         return r;
     }
+    iw_cm_negotiated(cm); /* the peer's private data came with the request */
     iw_cm_wait_first(cm);
-    if (!n->result.p2p)
+    if (!cm->agreed.p2p)
         iw_cm_step(cm, IW_CM_EV_QP_READY);
     iw_source_want(&cm->source, EPOLLIN | EPOLLRDHUP);
     return 0;

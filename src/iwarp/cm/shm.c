@@ -160,9 +160,9 @@ enum stats_tcp iw_cm_shm_why_not(const struct iw_cm *cm)
         return STATS_TCP_TLS;
     if (cm->tcp.base.faults)
         return STATS_TCP_CHAOS;
-    if (cm->nego->result.crc)
+    if (cm->agreed.crc)
         return STATS_TCP_CRC;
-    return cm->nego->result.shm ? STATS_TCP_FEW : STATS_TCP_PEER;
+    return cm->agreed.shm ? STATS_TCP_FEW : STATS_TCP_PEER;
 }
 
 void iw_cm_shm_offer(struct iw_cm *cm, const struct iw_qp *qp)
@@ -236,7 +236,7 @@ static void taken(struct iw_offer *o, int bell, int memory, uint32_t ring)
  */
 static enum stats_tcp come_locked(struct iw_cm *cm)
 {
-    const uint8_t *said = cm->nego->result.offer;
+    const uint8_t *said = cm->agreed.offer;
     struct iw_pages *pages = &cm->shm.pages;
     assert_held(&cm->lock);
     int memory = iw_pages_make(pages, iw_conf()->shm_bytes);

@@ -202,12 +202,14 @@ struct iw_orq_entry {
 /** A read or atomic of the peer that waits for its response to be sent, in order. */
 struct iw_irq_entry {
     bool is_atomic; /* done already; only its response is due */
-    struct rdmap_read_request read;
-    struct rdmap_atomic_response atomic;
+    bool begun;
+    union {
+        struct rdmap_read_request read;
+        struct rdmap_atomic_response atomic;
+    };
     const uint8_t *from; /* once begun: a window may be bound elsewhere under the same key */
     uint64_t cut;
     uint64_t end_pos; /* once all is cut; kept until sent, as its memory may be gathered */
-    bool begun;
 };
 
 /** A small ring of at most IW_MAX_DEPTH entries. */
