@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "env/cgroup.h"
 #include "local/pages.h"
 
 #include <errno.h>
@@ -18,6 +19,45 @@
 #include <cmocka.h>
 
 #define RING 65536u
+
+static uint64_t allowed = UINT64_MAX; /* what control groups do */
+
+uint64_t iw_cgroup_memory(const char *root)
+{
+    assert_string_equal(root, "");
+    return allowed;
+}
+
+/** In a process of its own: it is asked for once. @return how many can be made */
+static int made_with(uint64_t memory)
+{
+    struct iw_pages p[16] = {0};
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = 0, made = 0;
+        allowed = memory;
+        while (made < 16 && (fd = iw_pages_make(&p[made], RING)) >= 0) {
+            close(fd);
+            made++;
+        }
+        _exit(made == 16 || fd == -ENOSPC ? made : 100);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/** The first test: what it asks for is not known yet. */
+static void an_eighth_of_a_control_groups_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(made_with(8ul * 6 * RING), 3); /* a ring each way */
+    assert_int_equal(made_with(8ul * 2 * RING), 1);
+    assert_int_equal(made_with(8ul * 2 * RING - 8), 0);
+    assert_int_equal(made_with(0), 0);
+    assert_int_equal(made_with(UINT64_MAX), 16);
+}
 
 static void both_sides_see_the_same(void **state)
 {
@@ -174,6 +214,7 @@ static void a_forked_child_has_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_eighth_of_a_control_groups_memory),
         cmocka_unit_test(both_sides_see_the_same),
         cmocka_unit_test(nobody_can_cut_it),
         cmocka_unit_test(what_is_not_safe_is_not_mapped),

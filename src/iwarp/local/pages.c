@@ -2,9 +2,11 @@
 #include "local/pages.h"
 
 #include "common/sys.h"
+#include "env/cgroup.h"
 #include "env/fd.h"
 
 #include <linux/magic.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
@@ -15,9 +17,18 @@
 #define RING_MAX  (16u << 20)
 #define PAIRS_MAX 1024                 /* of a process: a map has an end */
 #define BYTES_MAX (64ul * 1024 * 1024) /* of all of them */
+#define SHARE     8                    /* of what its control groups let it have: a part */
 
 static atomic_uint pairs;
 static atomic_ulong bytes;
+static unsigned long bytes_max;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_max(void)
+{
+    uint64_t share = iw_cgroup_memory("") / SHARE;
+    bytes_max = share < BYTES_MAX ? (unsigned long)share : BYTES_MAX;
+}
 
 static size_t page(void)
 {
@@ -38,8 +49,9 @@ static void uncount(size_t ring)
 /** @return false if the process has enough */
 static bool count(size_t ring)
 {
+    pthread_once(&once, find_max);
     bool few = atomic_fetch_add(&pairs, 1) < PAIRS_MAX;
-    bool small = atomic_fetch_add(&bytes, RINGS * ring) + RINGS * ring <= BYTES_MAX;
+    bool small = atomic_fetch_add(&bytes, RINGS * ring) + RINGS * ring <= bytes_max;
     if (!few || !small)
         uncount(ring);
     return few && small;

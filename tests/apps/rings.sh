@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Where a process shares as much memory as it may, further connections stay on TCP, and stat says why.
+
+# shellcheck source=tests/apps/lib.sh
+. "$SRCDIR/tests/apps/lib.sh"
+need ib_send_bw
+
+export ANYWARP_SHM=16777216 # two such pairs are 64 MB
+export ANYWARP_STATS=$dir/stats
+
+port=$(free_port)
+start_server server "$port" ib_send_bw -R -q 3 -s 65536 -D 1 --run_infinitely -p "$port"
+start client ib_send_bw -R -q 3 -s 65536 -D 1 --run_infinitely -p "$port" 127.0.0.1
+
+# counted WORDS: of how many QPs of the client stat says so.
+counted()
+{
+    "$ANYWARP" stat "${pids[client]}" | grep -cE "^  qp .* rings $1 "
+}
+
+# Control groups may leave less than two.
+settled()
+{
+    in_rings=$(counted '(both|in|out)')
+    [ "$in_rings" -le 2 ] && [ $((in_rings + $(counted 'none \(limit\)'))) = 3 ]
+}
+within 20 settled || {
+    failed "stat does not show two connections in rings, and one on TCP" client server
+    "$ANYWARP" stat "${pids[client]}"
+}
+lines=$(wc -l <"$dir/client")
+within 10 lines_at_least client $((lines + 2)) || failed "they do not go on" client server
+stop client
+kill "${pids[server]}" 2>/dev/null # it may end with the connections
+ended server 10
+[ $status != none ] || failed "the server hangs" server
+
+finish
