@@ -580,6 +580,21 @@ static void sends_and_stops(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv
     wait_command(commands);
 }
 
+/** Sends all, stops, and is told of the end when it goes on. */
+static void sends_stops_and_ends(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv_cq *cq,
+                                 uint8_t *buf, int commands)
+{
+    (void)commands;
+    for (uint32_t i = 0; i < SENDS; i++)
+        CHECK(child_send(id, mr, cq, buf, i) == 0);
+    while (!mapped(NULL))
+        pause_ms(10);
+    pause_ms(200);
+    raise(SIGSTOP);
+    child_event(id->channel, RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
+    _exit(0);
+}
+
 /** A child of the child, which has no part in the connection, comes and goes. */
 static void sends_and_forks(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv_cq *cq,
                             uint8_t *buf, int commands)
@@ -660,6 +675,15 @@ static void expect_messages(struct passive *p, uint32_t from, uint32_t to)
     }
 }
 
+static void passive_drop(struct passive *p)
+{
+    p->b.events = NULL;
+    side_close(&p->b);
+    rdma_destroy_id(p->listener);
+    rdma_destroy_event_channel(p->events);
+    await_mapped(0);
+}
+
 static void passive_close(struct passive *p, int status)
 {
     int got;
@@ -670,11 +694,7 @@ static void passive_close(struct passive *p, int status)
     close(p->child.to);
     side_event(&p->b, RDMA_CM_EVENT_DISCONNECTED);
     rdma_disconnect(p->b.id);
-    p->b.events = NULL;
-    side_close(&p->b);
-    rdma_destroy_id(p->listener);
-    rdma_destroy_event_channel(p->events);
-    await_mapped(0);
+    passive_drop(p);
 }
 
 static void what_was_complete_outlives_exit(void **state)
@@ -710,6 +730,40 @@ static void a_stopped_peer_goes_on(void **state)
     kill(p.child.pid, SIGCONT);
     expect_messages(&p, SENDS / 2, SENDS);
     passive_close(&p, 0);
+}
+
+/** What is left of a second is not waited for: behind it the end comes by TCP alone. */
+static void a_terminate_that_finds_no_room(void **state)
+{
+    struct passive p;
+    unsigned sent = 0;
+    int status;
+    (void)state;
+    passive_open(&p, sends_stops_and_ends);
+    expect_messages(&p, 0, SENDS);
+    await_mapped(1);
+    assert_int_equal(waitpid(p.child.pid, &status, WUNTRACED), p.child.pid);
+    assert_true(WIFSTOPPED(status));
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(side_post(&p.b, &p.b, IBV_WR_SEND, i, 0, BULK, 0, IBV_SEND_SIGNALED), 0);
+    pause_ms(100);
+    time_t from = time(NULL);
+    assert_int_equal(qp_to_state(p.b.id->qp, IBV_QPS_ERR), 0);
+    side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
+    for (unsigned i = 0; i < 8; i++) {
+        struct ibv_wc wc = side_poll(&p.b);
+        assert_true(wc.status == IBV_WC_SUCCESS ? sent == i : wc.status == IBV_WC_WR_FLUSH_ERR);
+        sent += wc.status == IBV_WC_SUCCESS;
+    }
+    assert_true(sent < 8); /* it was full */
+    assert_int_equal(rdma_disconnect(p.b.id), 0);
+    await_mapped(0);
+    assert_true(time(NULL) - from < LIMIT / 3);
+    kill(p.child.pid, SIGCONT);
+    assert_int_equal(waitpid(p.child.pid, &status, 0), p.child.pid);
+    assert_int_equal(status, 0);
+    close(p.child.to);
+    passive_drop(&p);
 }
 
 static void children_of_the_peer_are_no_matter(void **state)
@@ -760,6 +814,7 @@ int main(void)
         cmocka_unit_test(what_was_complete_outlives_exit),
         cmocka_unit_test(what_was_complete_outlives_a_kill),
         cmocka_unit_test(a_stopped_peer_goes_on),
+        cmocka_unit_test(a_terminate_that_finds_no_room),
         cmocka_unit_test(children_of_the_peer_are_no_matter),
         cmocka_unit_test(a_child_of_this_process_is_no_matter),
     };
