@@ -11,7 +11,8 @@
  * what weaker processors may do to a store and a later load, which is all that counts here: data is
  * published by a release and read behind an acquire.
  *
- * MISTAKE_... leaves out one thing; then somebody sleeps for ever, which is a deadlock.
+ * MISTAKE_... leaves out one thing, or hears the bell only behind the look that it was rung for; then
+ * somebody sleeps for ever, which is a deadlock.
  */
 #ifndef MESSAGES
 #define MESSAGES 3
@@ -62,6 +63,9 @@ inline iwc_ring_rouses()
 
 active proctype producer()
 {
+#ifdef MISTAKE_HEAR
+    bit late = 0;
+#endif
     byte sent = 0, seen;
     do
     :: sent == MESSAGES -> break
@@ -81,7 +85,18 @@ active proctype producer()
             seen = tail;
             if
             :: own_head - seen < ROOM -> wants_room = 0
-            :: else -> bell_producer == 1; bell_producer = 0
+            :: else ->
+#ifdef MISTAKE_HEAR
+                if
+                :: late -> bell_producer = 0
+                :: else -> skip
+                fi;
+                bell_producer == 1;
+                late = 1
+#else
+                bell_producer == 1;
+                bell_producer = 0 /* iwc_stream_shm_hear(), and only then it looks */
+#endif
             fi
 #endif
         fi

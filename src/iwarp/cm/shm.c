@@ -94,19 +94,18 @@ static void rest(struct iw_source *s)
 /** Hears the bell, and sees to the next time. The QP is pinned. @return whether bytes moved */
 static bool answer(struct iw_cm *cm, struct iw_qp *qp, uint32_t events)
 {
-    bool looked, asked = events & EPOLLOUT;
+    bool looked, asked = events & EPOLLOUT, all = asked || (events & (EPOLLHUP | EPOLLERR));
     iw_cm_get(cm); /* what comes in may end it, in here */
-    if (asked)     /* before it is looked: what comes behind that asks again */
+    /* Both before it is looked: what comes behind that asks again, and is told of. */
+    if (asked)
         iw_source_want(&cm->shm.source, EPOLLIN | EPOLLET);
-    bool moved = go_on(qp, &looked), rang = (events & EPOLLIN) && looked;
+    bool rings = iwc_stream_shm_hear(&cm->shm.stream, all);
+    if (!rings) /* once more at most: TCP tells of the end */
+        iw_source_want(&cm->shm.source, EPOLLET);
+    bool moved = go_on(qp, &looked);
     if (!looked)
         again(cm);
-    bool all = asked || (events & (EPOLLHUP | EPOLLERR));
-    if (looked && !iwc_stream_shm_hear(&cm->shm.stream, all)) {
-        iw_source_want(&cm->shm.source, EPOLLET); /* once more at most: TCP tells of the end */
-        rang = false;
-    }
-    if (rang)
+    if (rings && looked && (events & EPOLLIN))
         iw_rings_switch(qp); /* who rings has mapped them */
     if (looked)
         settle(cm);

@@ -124,8 +124,8 @@ bool iwc_stream_shm_rest(struct iwc_stream_shm *s);
 void iwc_stream_shm_ring(const struct iwc_stream_shm *s);
 
 /**
- * The bell was rung. What comes behind that, and finds no room for one more ring, is found by a
- * look at the ring afterwards: the caller arms, at least.
+ * The bell was rung. What was rung for before it is read is not told of again: the caller looks at
+ * both rings afterwards.
  * @param all  whatever it has said is read, else only if that may be much, is the first, or was
  *             not asked for
  * @return false if it will never ring again
