@@ -29,3 +29,28 @@ struct rdma_cm_id *child_resolve(struct rdma_event_channel *ch, int port_fd)
     child_event(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, 0);
     return id;
 }
+
+int child_send(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv_cq *cq, uint8_t *buf,
+               uint32_t number)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = 1024, .lkey = mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = number,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED},
+                       *bad;
+    struct ibv_wc wc;
+    int n;
+    memcpy(buf, &number, sizeof(number));
+    CHECK(ibv_post_send(id->qp, &wr, &bad) == 0);
+    while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
+        ;
+    return n < 0 || wc.status != IBV_WC_SUCCESS;
+}
+
+void child_wait_command(int fd)
+{
+    char c;
+    CHECK(read(fd, &c, 1) == 1);
+}

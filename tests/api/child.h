@@ -28,4 +28,14 @@ void child_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type, vo
 /** An id whose address and route are resolved: this host, the port that is read from a pipe. */
 struct rdma_cm_id *child_resolve(struct rdma_event_channel *ch, int port_fd);
 
+/**
+ * Sends 1 KB from @p buf whose first bytes are @p number, and waits until that is complete.
+ * @return 0 if it was sent
+ */
+int child_send(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv_cq *cq, uint8_t *buf,
+               uint32_t number);
+
+/** Until the test writes a byte. */
+void child_wait_command(int fd);
+
 #endif

@@ -519,32 +519,6 @@ static void child_main(int ports, int commands,
     _exit(0);
 }
 
-/** @return 0 when it is complete */
-static int child_send(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv_cq *cq, uint8_t *buf,
-                      uint32_t number)
-{
-    struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = 1024, .lkey = mr->lkey};
-    struct ibv_send_wr wr = {.wr_id = number,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .opcode = IBV_WR_SEND,
-                             .send_flags = IBV_SEND_SIGNALED},
-                       *bad;
-    struct ibv_wc wc;
-    int n;
-    memcpy(buf, &number, sizeof(number));
-    CHECK(ibv_post_send(id->qp, &wr, &bad) == 0);
-    while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-        ;
-    return n < 0 || wc.status != IBV_WC_SUCCESS;
-}
-
-static void wait_command(int fd)
-{
-    char c;
-    CHECK(read(fd, &c, 1) == 1);
-}
-
 /** Sends, and ends as soon as all is complete. */
 static void sends_and_exits(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv_cq *cq,
                             uint8_t *buf, int commands)
@@ -577,7 +551,7 @@ static void sends_and_stops(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv
         }
         CHECK(child_send(id, mr, cq, buf, i) == 0);
     }
-    wait_command(commands);
+    child_wait_command(commands);
 }
 
 /** Sends all, stops, and is told of the end when it goes on. */
@@ -612,7 +586,7 @@ static void sends_and_forks(struct rdma_cm_id *id, struct ibv_mr *mr, struct ibv
         }
         CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     }
-    wait_command(commands);
+    child_wait_command(commands);
 }
 
 typedef void child_then(struct rdma_cm_id *, struct ibv_mr *, struct ibv_cq *, uint8_t *, int);
