@@ -14,10 +14,11 @@
 static void *stream(void *memory)
 {
     char *half = (char *)memory + BYTES / 2;
-    for (;;) {
+    while (memory) {
         memcpy(half, memory, BYTES / 2);
         memcpy(memory, half, BYTES / 2);
     }
+    return NULL;
 }
 
 int main(void)
@@ -30,4 +31,5 @@ int main(void)
             return EXIT_FAILURE;
     }
     pause();
+    return EXIT_SUCCESS;
 }
