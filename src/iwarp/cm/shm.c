@@ -105,8 +105,8 @@ static bool answer(struct iw_cm *cm, struct iw_qp *qp, uint32_t events)
     bool moved = go_on(qp, &looked);
     if (!looked)
         again(cm);
-    if (rings && looked && (events & EPOLLIN))
-        iw_rings_switch(qp); /* who rings has mapped them */
+    if (rings && (events & EPOLLIN)) /* heard now, whoever looks */
+        iw_rings_switch(qp);         /* who rings has mapped them */
     if (looked)
         settle(cm);
     iw_cm_put(cm);
