@@ -24,7 +24,8 @@ enum iw_err iw_answer_cut_locked(struct iw_qp *qp, bool *whole);
 void iw_answer_retire_locked(struct iw_qp_tx *tx);
 /** Checks the sources of answers that are cut and unsent once more. tx.lock, in a section. */
 enum iw_err iw_answer_revalidate_locked(struct iw_qp *qp);
-/** Whether @p p, which cannot be read, is of such an answer; if so, explains that. tx.lock. */
+/** Whether @p p, which cannot be read, is of such an answer; if so, explains that. tx.lock, in a
+ * section. */
 bool iw_answer_gone_locked(struct iw_qp *qp, const uint8_t *p);
 
 #endif

@@ -395,10 +395,10 @@ enum iw_err iw_qp_gone_locked(struct iw_qp *qp)
     for (uint32_t i = qp->tx.sq.head; !err && i != qp->tx.sq.tail && i != qp->tx.sq.cut + 1; i++)
         if (is_under_way(&qp->tx, i) && !gather_locked(qp, i, &m, iov))
             err = gone_locked(qp, i, &m, p);
+    if (!err)
+        err = iw_answer_gone_locked(qp, p) ? IW_ERR_READ_GONE : IW_ERR_LOCAL_GONE;
     iw_copy_end();
-    if (err)
-        return err;
-    return iw_answer_gone_locked(qp, p) ? IW_ERR_READ_GONE : IW_ERR_LOCAL_GONE;
+    return err;
 }
 
 enum iw_err iw_qp_revalidate_locked(struct iw_qp *qp)
