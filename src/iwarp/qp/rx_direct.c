@@ -132,20 +132,30 @@ static void went(struct iw_direct *d, uint32_t len)
     d->to += len;
 }
 
+/** Of memory that is gone. */
+static enum iw_err gone(const struct iw_direct *d)
+{
+    return d->use == IW_USE_WRITE ? IW_ERR_TAGGED_GONE : IW_ERR_LOCAL_GONE;
+}
+
+/** Of the segment that is planned: what of it is staged from the start. */
+static uint32_t header_bytes(const struct iw_direct *d)
+{
+    return FPDU_LEN_FIELD + (d->use == IW_USE_RECEIVE ? DDP_UNTAGGED_HDR : DDP_TAGGED_HDR);
+}
+
 /** Places what was staged when this was planned, then what comes in. In a section. */
-static ssize_t receive(struct iw_qp *qp, uint32_t header, enum iw_err *err)
+static ssize_t receive(struct iw_qp *qp, enum iw_err *err)
 {
     struct iw_qp_rx *rx = &qp->rx;
     struct iw_direct *d = &rx->direct;
+    uint32_t header = header_bytes(d), have = rx->staged - header;
     uint8_t *to;
     *err = resolve(qp, d, d->left, &to);
+    if (!*err && have && !iw_place(to, staged(rx) + header, have))
+        *err = gone(d);
     if (*err)
         return -EAGAIN;
-    uint32_t have = rx->staged - header;
-    if (have && !iw_place(to, staged(rx) + header, have)) {
-        *err = d->use == IW_USE_WRITE ? IW_ERR_TAGGED_GONE : IW_ERR_LOCAL_GONE;
-        return -EAGAIN;
-    }
     rx->staged = header;
     went(d, have);
     struct iovec v[] = {{.iov_base = to + have, .iov_len = d->left},
@@ -154,7 +164,7 @@ static ssize_t receive(struct iw_qp *qp, uint32_t header, enum iw_err *err)
     ssize_t n = qp->stream->ops->recvv(qp->stream, v, 2);
     iw_placed(to + have, d->left);
     if (n == -EFAULT)
-        *err = d->use == IW_USE_WRITE ? IW_ERR_TAGGED_GONE : IW_ERR_LOCAL_GONE;
+        *err = gone(d);
     return *err ? -EAGAIN : n;
 }
 
@@ -172,16 +182,14 @@ static void explain(struct iw_qp *qp, enum iw_err err)
 ssize_t iw_direct_recv(struct iw_qp *qp, enum iw_err *err)
 {
     struct iw_qp_rx *rx = &qp->rx;
-    struct ddp_seg seg;
     bool read = rx->direct.use == IW_USE_SCATTER;
     ssize_t n = -EAGAIN;
     *err = IW_OK;
-    iw_direct_decode(rx, &seg);
     if (read) /* whose memory is the program's again when it is flushed */
         lock_get(&qp->tx.lock);
     if (!read || !atomic_load(&qp->end.over)) {
         iw_copy_begin(iw_region_pd(&qp->accessor, rx->direct.use));
-        n = receive(qp, FPDU_LEN_FIELD + seg.hdr_len, err);
+        n = receive(qp, err);
         if (*err)
             explain(qp, *err);
         iw_copy_end();
