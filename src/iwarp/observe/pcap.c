@@ -5,8 +5,8 @@
 #include "common/sys.h"
 #include "conn/frames.h"
 #include "env/conf.h"
-#include "env/guard.h"
 #include "observe/pcap_file.h"
+#include "observe/sent.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -115,21 +115,9 @@ static ssize_t tap_recv(struct iwc_stream *s, void *buf, size_t len)
     return n;
 }
 
-struct sent {
-    struct tap *tap;
-    const struct iovec *iov;
-    size_t len;
-};
-
-static void capture_sent(void *arg)
+static void capture_sent(void *arg, const uint8_t *p, size_t len)
 {
-    const struct sent *s = arg;
-    const struct iovec *v = s->iov;
-    for (size_t left = s->len; left > 0; v++) {
-        size_t part = v->iov_len < left ? v->iov_len : left;
-        bytes_locked(s->tap, OUT, v->iov_base, part);
-        left -= part;
-    }
+    bytes_locked(arg, OUT, p, len);
 }
 
 static ssize_t tap_send(struct iwc_stream *s, const struct iovec *iov, unsigned n)
@@ -137,10 +125,8 @@ static ssize_t tap_send(struct iwc_stream *s, const struct iovec *iov, unsigned 
     lock_get_leaf(&pcap.lock);
     struct tap *t = tap_of(s);
     ssize_t sent = (t ? t->under : s->ops)->send(s, iov, n);
-    if (t && sent > 0) {
-        struct sent what = {.tap = t, .iov = iov, .len = (size_t)sent};
-        t->broken |= iw_guarded(capture_sent, &what, iov, n) != NULL;
-    }
+    if (t && sent > 0)
+        t->broken |= !iw_sent_show(iov, n, (size_t)sent, capture_sent, t);
     lock_put(&pcap.lock);
     return sent;
 }

@@ -4,8 +4,8 @@
 #include "common/addr.h"
 #include "common/sys.h"
 #include "conn/frames.h"
-#include "env/guard.h"
 #include "observe/record.h"
+#include "observe/sent.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -122,21 +122,9 @@ static ssize_t tap_recv(struct iwc_stream *s, void *buf, size_t len)
     return n;
 }
 
-struct sent {
-    struct tap *tap;
-    const struct iovec *iov;
-    size_t len;
-};
-
-static void look_at_sent(void *arg)
+static void look_at_sent(void *arg, const uint8_t *p, size_t len)
 {
-    const struct sent *s = arg;
-    const struct iovec *v = s->iov;
-    for (size_t left = s->len; left > 0; v++) {
-        size_t part = v->iov_len < left ? v->iov_len : left;
-        bytes(s->tap, OUT, v->iov_base, part);
-        left -= part;
-    }
+    bytes(arg, OUT, p, len);
 }
 
 static ssize_t tap_send(struct iwc_stream *s, const struct iovec *iov, unsigned n)
@@ -144,10 +132,8 @@ static ssize_t tap_send(struct iwc_stream *s, const struct iovec *iov, unsigned 
     struct tap *t = tap_of(s);
     t->way[OUT].ns = iw_record_now();
     ssize_t sent = t->under->send(s, iov, n);
-    if (sent > 0 && !t->broken) {
-        struct sent what = {.tap = t, .iov = iov, .len = (size_t)sent};
-        t->broken = iw_guarded(look_at_sent, &what, iov, n) != NULL;
-    }
+    if (sent > 0 && !t->broken)
+        t->broken = !iw_sent_show(iov, n, (size_t)sent, look_at_sent, t);
     return sent;
 }
 
