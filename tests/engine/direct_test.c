@@ -109,12 +109,18 @@ static void untagged(uint32_t mo, size_t len, bool last)
     msn += last;
 }
 
-/** Sends the FPDU up to its byte @p to, and has it received. */
-static void give(size_t to)
+/** Sends the FPDU up to its byte @p to. */
+static void put(size_t to)
 {
     struct iovec v = {fpdu + given, to - given};
     assert_int_equal(peer->ops->send(peer, &v, 1), v.iov_len);
     given = to;
+}
+
+/** Sends it, and has it received. */
+static void give(size_t to)
+{
+    put(to);
     for (int i = 0; i < 4; i++) /* one for each read */
         still_run(qp, EPOLLIN);
 }
@@ -252,6 +258,40 @@ static void beyond_the_end(void **state)
     give_rest();
     assert_int_equal(landed(memory + sizeof(memory) - LEN + 1), 0);
     assert_int_equal(terminate_got(), 0x1101); /* base or bounds */
+}
+
+static ssize_t none(struct iwc_stream *s, void *buf, size_t len)
+{
+    (void)s;
+    (void)buf;
+    (void)len;
+    return -EAGAIN;
+}
+
+/** Whole FPDUs behind the one that lands as it comes are staged in the same call, and used. */
+static void with_what_is_behind(void **state)
+{
+    struct iwc_stream *s = iwc_stream_mem_stream(pair[0]);
+    (void)state;
+    s->read_ahead = 2 * LEN;
+    ops = *s->ops;
+    ops.recv = none;
+    tagged(RDMAP_WRITE, mr->rkey, memory, LEN, true);
+    give(100);
+    put(fpdu_len);
+    for (unsigned i = 1; i < 3; i++) {
+        tagged(RDMAP_WRITE, mr->rkey, memory + i * LEN, LEN, true);
+        put(i == 1 ? fpdu_len : 200);
+    }
+    s->ops = &ops;
+    still_run(qp, EPOLLIN);
+    assert_int_equal(landed(memory), LEN);
+    assert_int_equal(landed(memory + LEN), LEN);
+    assert_int_equal(iw_qp(qp)->rx.staged, 200);
+    s->ops = peer->ops;
+    give_rest();
+    assert_int_equal(landed(memory + 2 * LEN), LEN);
+    still_in_step();
 }
 
 static ssize_t unmapped(struct iwc_stream *s, const struct iovec *iov, unsigned n)
@@ -437,6 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_write_lands_as_it_comes),
         cmocka_unit_test_setup_teardown(with_a_crc_it_does_not, setup_crc, teardown),
+        TEST(with_what_is_behind),
         TEST(cut_anywhere),
         TEST(a_key_that_is_taken_away),
         TEST(beyond_the_end),

@@ -20,6 +20,7 @@
 #define STEPS  20000
 #define ROUNDS 4 /* between settlements */
 #define WINDOW 65536
+#define AHEAD  65536
 #define DEPTH  8
 
 static struct iwc_stream_mem *streams[WALK_LINKS_MAX][2];
@@ -113,6 +114,7 @@ static void connect_link(struct walk *w, unsigned link)
     struct mpa_result terms = random_terms(w, w->ext);
     assert_int_equal(iwc_stream_mem_pair(streams[link], random_chunk(w), WINDOW), 0);
     for (int s = 0; s < 2; s++) {
+        iwc_stream_mem_stream(streams[link][s])->read_ahead = (uint32_t)walk_random(w, 2) * AHEAD;
         struct ibv_qp_init_attr init = walk_qp_attr(w, link, s);
         walk_add_qp(w, link, s, ibv_create_qp(w->end[s].pd, &init));
         struct ibv_qp *qp = w->side[link][s].qp;

@@ -16,7 +16,7 @@ struct iwc_stream;
 struct iwc_stream_ops {
     /** @return bytes received (> 0), 0 at the peer's FIN, -EAGAIN, or another negative errno. */
     ssize_t (*recv)(struct iwc_stream *s, void *buf, size_t len);
-    /** As recv, into @p n pieces one after the other; -EFAULT if one of them cannot be written.
+    /** As recv, into @p n > 1 pieces one after the other; -EFAULT if one of them cannot be written.
      * NULL: what comes in must be seen whole, in one piece. */
     ssize_t (*recvv)(struct iwc_stream *s, const struct iovec *iov, unsigned n);
     /** @return bytes taken (> 0), -EAGAIN if none could be, or another negative errno. */
@@ -33,9 +33,10 @@ struct iwc_stream_ops {
 
 struct iwc_stream {
     const struct iwc_stream_ops *ops;
-    void *tap;    /* of whoever put other operations in place of its own; NULL: nobody */
-    void *faults; /* of faults/stream.c; NULL: none */
-    void *record; /* of observe/record_stream.c; NULL: none */
+    uint32_t read_ahead; /* bytes to receive with those that are wanted, as calls are dear; or 0 */
+    void *tap;           /* of whoever put other operations in place of its own; NULL: nobody */
+    void *faults;        /* of faults/stream.c; NULL: none */
+    void *record;        /* of observe/record_stream.c; NULL: none */
 };
 
 #endif

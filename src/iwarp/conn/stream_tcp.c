@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 
 #define EMSS_DEFAULT 536 /* RFC 9293 section 3.7.1 */
+#define READ_AHEAD   65536
 
 static struct iwc_stream_tcp *tcp_of(struct iwc_stream *s)
 {
@@ -102,6 +103,7 @@ void iwc_stream_tcp_init(struct iwc_stream_tcp *s, int fd)
     int on = 1;
 
     s->base.ops = &tcp_ops;
+    s->base.read_ahead = READ_AHEAD;
     s->fd = fd;
     sys_setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }

@@ -2,6 +2,7 @@
 #include "qp/rx_direct.h"
 
 #include "advice/placed.h"
+#include "env/pool.h"
 #include "mem/quiesce.h"
 #include "mem/region.h"
 #include "qp/end.h"
@@ -17,7 +18,7 @@
 #include <errno.h>
 
 #define TAIL   64  /* bytes of the segment that are staged */
-#define BEHIND 256 /* staged in the same call: the tail, and the header of the next segment */
+#define BEHIND 256 /* staged in the same call, at least: the tail, and the next header */
 #define HEADER (FPDU_LEN_FIELD + DDP_UNTAGGED_HDR) /* the longer of the two */
 
 uint32_t iw_direct_least = 8192;
@@ -144,6 +145,15 @@ static uint32_t header_bytes(const struct iw_direct *d)
     return FPDU_LEN_FIELD + (d->use == IW_USE_RECEIVE ? DDP_UNTAGGED_HDR : DDP_TAGGED_HDR);
 }
 
+/** How much is staged behind the segment's bytes: where calls are dear, the next FPDU, too. */
+static uint32_t behind(const struct iw_qp *qp)
+{
+    const struct iw_qp_rx *rx = &qp->rx;
+    uint32_t room = IW_STAGING_BYTES - rx->staged_at - header_bytes(&rx->direct);
+    uint32_t want = BEHIND + qp->stream->read_ahead;
+    return want < room ? want : room;
+}
+
 /** Places what was staged when this was planned, then what comes in. In a section. */
 static ssize_t receive(struct iw_qp *qp, enum iw_err *err)
 {
@@ -159,7 +169,7 @@ static ssize_t receive(struct iw_qp *qp, enum iw_err *err)
     rx->staged = header;
     went(d, have);
     struct iovec v[] = {{.iov_base = to + have, .iov_len = d->left},
-                        {.iov_base = staged(rx) + header, .iov_len = BEHIND}};
+                        {.iov_base = staged(rx) + header, .iov_len = behind(qp)}};
     iw_placed(to + have, d->left);
     ssize_t n = qp->stream->ops->recvv(qp->stream, v, 2);
     iw_placed(to + have, d->left);
@@ -198,7 +208,7 @@ ssize_t iw_direct_recv(struct iw_qp *qp, enum iw_err *err)
         lock_put(&qp->tx.lock);
     if (n > 0) {
         uint32_t past = (uint64_t)n < rx->direct.left ? (uint32_t)n : rx->direct.left;
-        if ((uint32_t)n < rx->direct.left + BEHIND)
+        if ((uint32_t)n < rx->direct.left + behind(qp))
             rx->stall.since = 0;
         went(&rx->direct, past);
         rx->staged += (uint32_t)n - past;

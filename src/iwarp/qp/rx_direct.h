@@ -23,7 +23,8 @@ extern uint32_t iw_direct_least;
 bool iw_direct_plan(struct iw_qp *qp);
 
 /**
- * Receives what is left, and a little into staging.
+ * Receives what is left, and what is behind it into staging: a little, and what the stream wants
+ * read ahead.
  * @param err  [out] what ends the stream, explained; IW_OK: nothing does
  * @return as recv of the stream
  */
