@@ -13,6 +13,7 @@
 #include "conn/stream_shm.h"
 #include "env/gather.h"
 #include "local/pages.h"
+#include "qp/rx_scatter.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -41,7 +42,7 @@ static void again(void *arg)
     w.again++;
 }
 
-static const struct iwc_shm_user user = {.gather = iw_gather, .again = again};
+static const struct iwc_shm_user user = {.gather = iw_gather, .place = iw_place, .again = again};
 
 /** The memory of all runs, which is zeroed where it matters. */
 static void map_once(void)
@@ -204,12 +205,15 @@ static void victim_sends(size_t n, unsigned parts)
         iwc_stream_shm_want(&w.end);
 }
 
-static void victim_receives(size_t n)
+/** @param parts  1, or 2 of equal length */
+static void victim_receives(size_t n, unsigned parts)
 {
     uint8_t bytes[8192];
     size_t len = n < sizeof(bytes) ? n : sizeof(bytes);
     uint8_t *exact = fuzz_exact(bytes, len);
-    ssize_t got = w.end.base.ops->recv(&w.end.base, exact, len);
+    struct iovec v[] = {{exact, len / 2}, {exact + len / 2, len - len / 2}};
+    ssize_t got = parts == 1 ? w.end.base.ops->recv(&w.end.base, exact, len)
+                             : w.end.base.ops->recvv(&w.end.base, v, parts);
     FUZZ_CHECK(got <= (ssize_t)len);
     FUZZ_CHECK(got != -EPROTO || w.lied);
     FUZZ_CHECK(got > 0 || got == -EAGAIN || got == -EPROTO || w.hung_up);
@@ -289,7 +293,7 @@ static void step(struct fuzz_in *in)
         victim_sends((size_t)fuzz_u16(in) * (what & 0x40 ? 3 : 1), 1 + what % 4u);
         break;
     case 7:
-        victim_receives(1u + fuzz_u16(in));
+        victim_receives(1u + fuzz_u16(in), what & 0x40 ? 2 : 1);
         break;
     case 8:
         switch_path(fuzz_u8(in));

@@ -35,12 +35,22 @@ static void again(void *arg)
     ((struct asked *)arg)->again++;
 }
 
-static const struct iwc_shm_user user = {.gather = iw_gather, .again = again};
+static bool is_there;
+
+static bool place(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (is_there)
+        memcpy(to, from, len);
+    return is_there;
+}
+
+static const struct iwc_shm_user user = {.gather = iw_gather, .place = place, .again = again};
 
 static int setup(void **ctx)
 {
     (void)ctx;
     memset(asked, 0, sizeof(asked));
+    is_there = true;
     if (iwc_stream_mem_pair(tcp, 1 << 20, 1 << 20) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, bells))
         return -1;
@@ -196,6 +206,46 @@ static void carries_more_than_the_ring_holds(void **ctx)
         taken += n > 0 ? (size_t)n : 0;
     }
     assert_memory_equal(in, out, sizeof(in));
+}
+
+/** Receives into two pieces, of 3 bytes and of 8. */
+static void got_pieces(const char *first, const char *second)
+{
+    char a[4] = "", b[9] = "";
+    struct iovec v[] = {{a, 3}, {b, 8}};
+    ssize_t n = ends[1].base.ops->recvv(&ends[1].base, v, 2);
+    assert_int_equal(n, strlen(first) + strlen(second));
+    assert_string_equal(a, first);
+    assert_string_equal(b, second);
+}
+
+static void goes_into_pieces(void **ctx)
+{
+    (void)ctx;
+    put(0, "by tcp");
+    got_pieces("by ", "tcp");
+    put(0, "2");
+    got_pieces("2", "");
+    assert_int_equal(ends[1].received, 7);
+    switch_both();
+    put(0, "by");
+    got_pieces("by", "");
+    put(0, "by ring, and more");
+    got_pieces("by ", "ring, an");
+    got_pieces("d m", "ore");
+}
+
+/** A part that is not taken stays in the ring; the connection ends. */
+static void pieces_that_are_gone(void **ctx)
+{
+    char a[8];
+    struct iovec v[] = {{a, 4}, {a + 4, 4}};
+    (void)ctx;
+    switch_both();
+    put(0, "12345678");
+    is_there = false;
+    assert_int_equal(ends[1].base.ops->recvv(&ends[1].base, v, 2), -EFAULT);
+    got(1, "12345678"); /* that is memory of the caller's own */
 }
 
 static void rings_who_sleeps(void **ctx)
@@ -422,6 +472,8 @@ int main(void)
         TEST(switches_in_the_middle),
         TEST(no_switch_without_rings),
         TEST(carries_more_than_the_ring_holds),
+        TEST(goes_into_pieces),
+        TEST(pieces_that_are_gone),
         TEST(rings_who_sleeps),
         TEST(rings_when_there_is_room),
         TEST(the_end_comes_behind_what_was_published),

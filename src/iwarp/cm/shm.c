@@ -10,6 +10,7 @@
 #include "env/conf.h"
 #include "env/gather.h"
 #include "qp/rings.h"
+#include "qp/rx_scatter.h"
 
 #define ROUNDS  16   /* of a thread that was rung for, while bytes come */
 #define REST_MS 1000 /* in which a ring was not used: its pages go */
@@ -36,7 +37,7 @@ static void again(void *arg)
     iw_source_want(&cm->shm.source, EPOLLIN | EPOLLOUT | EPOLLET);
 }
 
-static const struct iwc_shm_user user = {.gather = iw_gather, .again = again};
+static const struct iwc_shm_user user = {.gather = iw_gather, .place = iw_place, .again = again};
 
 static void hold(struct iw_offer *o)
 {

@@ -49,23 +49,47 @@ bool iwc_stream_shm_due(struct iwc_stream_shm *s)
 
 /* ---- receiving ---- */
 
-/** @return as recv, but 0 if the ring is empty */
-static ssize_t take(struct iwc_stream_shm *s, uint8_t *buf, size_t len)
+typedef bool (*place_fn)(uint8_t *to, const uint8_t *from, size_t len);
+
+/** Into memory of our own. */
+static bool place_own(uint8_t *to, const uint8_t *from, size_t len)
+{
+    memcpy(to, from, len);
+    return true;
+}
+
+/** Moves @p n bytes out of the ring, which are there. @return false if they cannot be written */
+static bool take_piece(struct iwc_stream_shm *s, place_fn place, const uint8_t *p, uint8_t *to,
+                       size_t n)
+{
+    size_t part;
+    for (size_t at = 0; at < n; at += part) {
+        part = n - at < PART ? n - at : PART;
+        if (!place(to + at, p + at, part))
+            return false;
+        iwc_ring_use(&s->in, part);
+    }
+    return true;
+}
+
+/** @return as recvv, but 0 if the ring is empty */
+static ssize_t take(struct iwc_stream_shm *s, const struct iovec *iov, unsigned n)
 {
     const uint8_t *p;
-    ssize_t there = iwc_ring_look(&s->in, &p);
+    ssize_t there = iwc_ring_look(&s->in, &p), taken = 0;
     if (there <= 0)
         return there;
     tsan_acquire(&ring_order);
-    size_t n = (size_t)there < len ? (size_t)there : len, part;
-    for (size_t at = 0; at < n; at += part) {
-        part = n - at < PART ? n - at : PART;
-        memcpy(buf + at, p + at, part);
-        iwc_ring_use(&s->in, part);
+    place_fn place = n == 1 ? place_own : s->user->place;
+    for (; n > 0 && taken < there; iov++, n--) {
+        size_t left = (size_t)(there - taken), len = iov->iov_len < left ? iov->iov_len : left;
+        if (!take_piece(s, place, p + taken, iov->iov_base, len))
+            return -EFAULT;
+        taken += (ssize_t)len;
     }
     if (iwc_ring_relieves(&s->in))
         iwc_stream_shm_ring(s);
-    return (ssize_t)n;
+    return taken;
 }
 
 /** Nothing comes by TCP behind the switch, but its end. */
@@ -77,9 +101,9 @@ static void look_at_tcp(struct iwc_stream_shm *s)
     s->end = n > 0 ? -EPROTO : (int)n;
 }
 
-static ssize_t recv_ring(struct iwc_stream_shm *s, uint8_t *buf, size_t len)
+static ssize_t recv_ring(struct iwc_stream_shm *s, const struct iovec *iov, unsigned pieces)
 {
-    ssize_t n = take(s, buf, len);
+    ssize_t n = take(s, iov, pieces);
     if (n)
         return n;
     if (!s->ended) {
@@ -87,17 +111,18 @@ static ssize_t recv_ring(struct iwc_stream_shm *s, uint8_t *buf, size_t len)
             return -EAGAIN;
         atomic_store(&s->look, false);
         look_at_tcp(s);
-        n = take(s, buf, len); /* what was published before the end */
+        n = take(s, iov, pieces); /* what was published before the end */
         if (n)
             return n;
     }
     return s->ended ? s->end : -EAGAIN;
 }
 
-static ssize_t recv_tcp(struct iwc_stream_shm *s, uint8_t *buf, size_t len)
+static ssize_t recv_tcp(struct iwc_stream_shm *s, const struct iovec *iov, unsigned pieces)
 {
     const uint8_t *p;
-    ssize_t n = s->under->ops->recv(s->under, buf, len);
+    ssize_t n = pieces == 1 ? s->under->ops->recv(s->under, iov->iov_base, iov->iov_len)
+                            : s->under->ops->recvv(s->under, iov, pieces);
     if (n > 0) {
         s->received += (size_t)n;
         count(s, (size_t)n);
@@ -110,15 +135,20 @@ static ssize_t recv_tcp(struct iwc_stream_shm *s, uint8_t *buf, size_t len)
     return n;
 }
 
-static ssize_t shm_recv(struct iwc_stream *base, void *buf, size_t len)
+static ssize_t shm_recvv(struct iwc_stream *base, const struct iovec *iov, unsigned pieces)
 {
     struct iwc_stream_shm *s = shm_of(base);
     if (atomic_load_explicit(&s->dead, memory_order_relaxed))
         return -ECONNRESET;
-    ssize_t n = s->from_ring ? recv_ring(s, buf, len) : recv_tcp(s, buf, len);
+    ssize_t n = s->from_ring ? recv_ring(s, iov, pieces) : recv_tcp(s, iov, pieces);
     if (n <= 0 && n != -EAGAIN)
         atomic_store(&s->told_end, true);
     return n;
+}
+
+static ssize_t shm_recv(struct iwc_stream *base, void *buf, size_t len)
+{
+    return shm_recvv(base, &(struct iovec){.iov_base = buf, .iov_len = len}, 1);
 }
 
 /* ---- sending ---- */
@@ -221,6 +251,7 @@ static uint32_t shm_emss(struct iwc_stream *base)
 
 static const struct iwc_stream_ops shm_ops = {
     .recv = shm_recv,
+    .recvv = shm_recvv,
     .send = shm_send,
     .shutdown = shm_shutdown,
     .close = shm_close,

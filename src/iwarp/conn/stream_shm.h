@@ -23,6 +23,8 @@
 struct iwc_shm_user {
     /** As in struct iwc_tls_user. */
     bool (*gather)(uint8_t *to, size_t skip, size_t len, const struct iovec *iov, unsigned n);
+    /** Copies into memory of the program. @return false if it is not there any more */
+    bool (*place)(uint8_t *to, const uint8_t *from, size_t len);
     /** Something is in the ring, and nobody is rung for it: have somebody look, soon. */
     void (*again)(void *arg);
 };
