@@ -137,9 +137,10 @@ void iw_timers_run(void)
     lock_get(&timers.lock);
     timers.thread = pthread_self();
     while ((t = take_due_locked())) {
+        void (*fire)(struct iw_timer *) = t->fire;
         timers.firing = t;
         lock_put(&timers.lock);
-        t->fire(t);
+        fire(t);
         lock_get(&timers.lock);
         timers.firing = NULL;
         pthread_cond_broadcast(&timers.fired);
