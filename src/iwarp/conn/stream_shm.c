@@ -5,6 +5,7 @@
 #include "common/list.h"
 #include "common/sys.h"
 #include "common/tsan.h"
+#include "conn/stream_tcp.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,9 +17,6 @@
 #define HEAR      16    /* rings before they are read: a socket holds some hundred */
 #define HEARD     512   /* as many as it holds, and more */
 #define NOT_YET   UINT64_MAX
-
-/* What the ring orders, for ThreadSanitizer: the ends of one process map it at two places. */
-static char ring_order;
 
 static struct iwc_stream_shm *shm_of(struct iwc_stream *s)
 {
@@ -79,7 +77,7 @@ static ssize_t take(struct iwc_stream_shm *s, const struct iovec *iov, unsigned 
     ssize_t there = iwc_ring_look(&s->in, &p), taken = 0;
     if (there <= 0)
         return there;
-    tsan_acquire(&ring_order);
+    tsan_acquire(&iwc_stream_order);
     place_fn place = n == 1 ? place_own : s->user->place;
     for (; n > 0 && taken < there; iov++, n--) {
         size_t left = (size_t)(there - taken), len = iov->iov_len < left ? iov->iov_len : left;
@@ -183,7 +181,7 @@ static ssize_t put(struct iwc_stream_shm *s, const struct iovec *iov, unsigned n
 
 static ssize_t send_ring(struct iwc_stream_shm *s, const struct iovec *iov, unsigned n)
 {
-    tsan_release(&ring_order);
+    tsan_release(&iwc_stream_order);
     ssize_t sent = put(s, iov, n);
     if (sent > 0 && iwc_ring_rouses(&s->out))
         iwc_stream_shm_ring(s);

@@ -16,8 +16,7 @@ static struct iwc_stream_tcp *tcp_of(struct iwc_stream *s)
     return container_of(s, struct iwc_stream_tcp, base);
 }
 
-/* What the network orders, for ThreadSanitizer. */
-static char wire_order;
+char iwc_stream_order;
 
 static ssize_t tcp_recv(struct iwc_stream *s, void *buf, size_t len)
 {
@@ -25,7 +24,7 @@ static ssize_t tcp_recv(struct iwc_stream *s, void *buf, size_t len)
     do
         r = sys_recv(tcp_of(s)->fd, buf, len, MSG_DONTWAIT);
     while (r == -EINTR);
-    tsan_acquire(&wire_order);
+    tsan_acquire(&iwc_stream_order);
     return r;
 }
 
@@ -36,7 +35,7 @@ static ssize_t tcp_recvv(struct iwc_stream *s, const struct iovec *iov, unsigned
     do
         r = sys_recvmsg(tcp_of(s)->fd, &msg, MSG_DONTWAIT);
     while (r == -EINTR);
-    tsan_acquire(&wire_order);
+    tsan_acquire(&iwc_stream_order);
     return r;
 }
 
@@ -45,7 +44,7 @@ static ssize_t tcp_send(struct iwc_stream *s, const struct iovec *iov, unsigned 
     struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n};
     int fd = tcp_of(s)->fd, flags = MSG_DONTWAIT | MSG_NOSIGNAL;
     long r;
-    tsan_release(&wire_order);
+    tsan_release(&iwc_stream_order);
     do /* the plain call saves a tenth of a microsecond */
         r = n == 1 ? sys_send(fd, iov->iov_base, iov->iov_len, flags)
                    : sys_sendmsg(fd, &msg, flags);

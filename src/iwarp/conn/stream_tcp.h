@@ -10,6 +10,9 @@ struct iwc_stream_tcp {
     int fd;
 };
 
+/* What streams order, whichever way the bytes go, for ThreadSanitizer. */
+extern char iwc_stream_order;
+
 /** Sets TCP_NODELAY. @p fd is closed by the stream's close. */
 void iwc_stream_tcp_init(struct iwc_stream_tcp *s, int fd);
 
