@@ -389,13 +389,30 @@ static void a_ring_that_rests_has_no_pages(void **ctx)
         assert_true(iwc_stream_shm_due(&ends[0]));
         assert_true(resident_pages(0) > 0);
         assert_true(iwc_stream_shm_rest(&ends[0])); /* just now */
-        assert_true(iwc_stream_shm_rest(&ends[0])); /* and not taken */
         got(1, "used");
         assert_false(iwc_stream_shm_rest(&ends[0]));
         assert_int_equal(resident_pages(0), 0);
         assert_false(iwc_stream_shm_rest(&ends[0]));
         assert_false(iwc_stream_shm_due(&ends[0]));
     }
+}
+
+/** A peer that is stopped: what it has not taken stays, and nobody asks again and again. */
+static void a_ring_that_is_not_emptied_rests_later(void **ctx)
+{
+    (void)ctx;
+    switch_both();
+    put(0, "one");
+    assert_true(iwc_stream_shm_due(&ends[0]));
+    assert_true(iwc_stream_shm_rest(&ends[0]));
+    assert_false(iwc_stream_shm_rest(&ends[0]));
+    assert_true(resident_pages(0) > 0);
+    put(0, " two");
+    assert_true(iwc_stream_shm_due(&ends[0]));
+    got(1, "one two");
+    assert_true(iwc_stream_shm_rest(&ends[0]));
+    assert_false(iwc_stream_shm_rest(&ends[0]));
+    assert_int_equal(resident_pages(0), 0);
 }
 
 static void a_ring_with_lies_does_not_rest(void **ctx)
@@ -483,6 +500,7 @@ int main(void)
         TEST(bytes_by_tcp_behind_the_switch_are_an_error),
         TEST(lies_are_an_error),
         TEST(a_ring_that_rests_has_no_pages),
+        TEST(a_ring_that_is_not_emptied_rests_later),
         TEST(a_ring_with_lies_does_not_rest),
         TEST(a_dead_one_touches_nothing),
         TEST(a_bell_that_never_rang),

@@ -341,11 +341,12 @@ bool iwc_stream_shm_rest(struct iwc_stream_shm *s)
     ssize_t room = iwc_ring_room(&s->out, s->out.size);
     if (room < 0) /* the next send tells */
         return false;
-    if (sent != s->rested || room != (ssize_t)s->out.size) {
+    if (sent != s->rested) {
         s->rested = sent;
         return true;
     }
-    madvise(s->out.data, s->out.size, MADV_REMOVE); /* or else they stay */
+    if (room == (ssize_t)s->out.size)
+        madvise(s->out.data, s->out.size, MADV_REMOVE); /* or else they stay */
     s->lean = true;
     return false;
 }

@@ -56,7 +56,7 @@ struct iwc_stream_shm {
     atomic_bool rang;      /* the peer has, once at least */
     atomic_bool awaits;    /* that it rings */
     atomic_uint unheard;   /* so often the peer may have rung, at most */
-    bool lean;             /* the ring out has no pages, or nobody knows that it has */
+    bool lean;             /* it is told of when the ring out is used */
     uint64_t rested;       /* what was sent through it at the last iwc_stream_shm_rest() */
     uint64_t left;         /* bytes to give to TCP, then the ring is next; UINT64_MAX: not yet */
     uint64_t received;     /* bytes of the stream that came by TCP */
@@ -116,9 +116,9 @@ enum iwc_shm_room iwc_stream_shm_want(struct iwc_stream_shm *s);
 bool iwc_stream_shm_asked(struct iwc_stream_shm *s);
 
 /**
- * If nothing went into the ring out since the last call, and the peer has used all, its pages go
- * back to the system: nobody looks at what is not published. As send.
- * @return false if it is so: iwc_stream_shm_due() tells when it is used again
+ * If nothing went into the ring out since the last call, its pages go back to the system, unless the
+ * peer has not used all: nobody looks at what is not published. As send.
+ * @return false if nothing did: iwc_stream_shm_due() tells when it is used again
  */
 bool iwc_stream_shm_rest(struct iwc_stream_shm *s);
 
