@@ -20,6 +20,7 @@ keep=${3:+$(readlink -f "$3")}
 [ "$release" != "$here" ] || need dpkg-buildpackage lintian
 need_releases "$release"
 system=$dir/root
+base=(--variant=apt --dpkgopt=force-unsafe-io --aptopt='Acquire::Check-Valid-Until "false"')
 
 # inside COMMAND...: by nobody in the new system, in a network that is loopback only.
 # shellcheck disable=SC2016
@@ -56,7 +57,7 @@ else
     source=$dir/builder/root/source
     builder=(enter host "$dir/builder")
     echo "deb $mirror $release main" >"$dir/sources.list"
-    quietly mmdebstrap --variant=apt --dpkgopt=force-unsafe-io --include=build-essential,debhelper,iproute2,lintian \
+    quietly mmdebstrap "${base[@]}" --include=build-essential,debhelper,iproute2,lintian \
         "$release" "$dir/builder" "$dir/sources.list"
 fi
 mkdir "$source"
@@ -71,8 +72,8 @@ quietly "${builder[@]}" sh -c "lintian --fail-on error --allow-root \
 sed 's/^/    /' "$dir/log"
 [ -z "$keep" ] || cp "$source"/*.deb "$keep"
 
-quietly mmdebstrap --variant=apt --include=gcc,libc6-dev,pkg-config,rdmacm-utils \
-    "$release" "$system" "$dir/sources.list"
+quietly mmdebstrap "${base[@]}" --include=gcc,libc6-dev,pkg-config,rdmacm-utils "$release" \
+    "$system" "$dir/sources.list"
 quietly apt update
 mkdir "$system/debs"
 find "$source" -maxdepth 1 -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$system/debs" \;
