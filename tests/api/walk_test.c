@@ -49,8 +49,9 @@ static atomic_bool polling;
 
 struct poller {
     pthread_t thread;
-    int first, step; /* of the CQs, those that it polls */
-    int result;      /* the last, of ibv_poll_cq() */
+    int first, step;   /* of the CQs, those that it polls */
+    atomic_int result; /* the last, of ibv_poll_cq() */
+    atomic_uint rounds;
 };
 
 static int fetch(struct taken *t)
@@ -71,6 +72,7 @@ static void *keep_polling(void *arg)
         int n = 0;
         for (int i = p->first; i < CQS && p->result >= 0; i += p->step)
             n += p->result = fetch(&taken[i]);
+        atomic_fetch_add(&p->rounds, 1);
         if (n <= 0 && ++empty % 64 == 0)
             sched_yield(); /* there may be fewer processors than threads */
     }
@@ -101,6 +103,15 @@ static void start_threads(struct walk *w, struct poller *p, int n)
         p[i] = (struct poller){.first = i, .step = n};
         assert_int_equal(pthread_create(&p[i].thread, NULL, keep_polling, &p[i]), 0);
     }
+}
+
+/** What is in a CQ is taken, or there is no place for it. */
+static void have_looked(struct poller *p, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (unsigned before = atomic_load(&p[i].rounds);
+             p[i].result >= 0 && atomic_load(&p[i].rounds) - before < 2;)
+            sched_yield();
 }
 
 static void stop_threads(struct poller *p, int n)
@@ -208,16 +219,20 @@ static void leave_link(struct walk *w, struct links *l, unsigned link)
     drop_end(l, link, !first);
 }
 
-/** @p abrupt: completions may be lost, so nobody else may poll */
-static void renew_link(struct walk *w, struct links *l, unsigned link, bool abrupt)
+/** @param n  how many threads poll: completions may be lost if none does */
+static void renew_link(struct walk *w, struct links *l, unsigned link, struct poller *p, int n)
 {
+    time_t since = time(NULL);
     walk_ending(w, link);
-    if (abrupt && !uses_srq(w, link) && walk_random(w, 2)) {
+    if (!n && !uses_srq(w, link) && walk_random(w, 2)) {
         leave_link(w, l, link);
     } else {
         disconnect_link(w, l, link);
         for (int s = 0; s < 2; s++)
             walk_drain(&w->side[link][s]);
+        do /* what it had of a SRQ may not be in a thread's hand yet */
+            have_looked(p, n);
+        while (walk_wait_on(w, &since));
         for (int s = 0; s < 2; s++)
             drop_end(l, link, s);
     }
@@ -254,7 +269,7 @@ static void walk(bool settled, int threads)
             walk_settle(w);
         for (unsigned i = 0; i < w->links; i++)
             if (walk_random(w, 2))
-                renew_link(w, &l, i, !threads);
+                renew_link(w, &l, i, pollers, threads);
     }
     walk_run(w, ROUND);
     if (settled)
