@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A random walk over TCP on loopback. Who makes progress varies: polls, a program that waits on its
- * completion channel, the engine while the program does nothing; or threads that poll the four CQs
- * beside the one that walks, and so have shards of their own. Between its rounds some connections
- * are ended, in the midst of their work, too, and others made instead. On a RoCE device, too.
+ * A random walk over connections within a host. Who makes progress varies: polls, a program that
+ * waits on its completion channel, the engine while the program does nothing; or threads that poll
+ * the four CQs beside the one that walks, and so have shards of their own. Between its rounds some
+ * connections are ended, in the midst of their work, too, and others made instead. At the same time
+ * on a RoCE device, and over rings.
  */
 #include "cm_kit.h"
 #include "walk/walk.h"
@@ -312,12 +313,17 @@ int main(void)
         cmocka_unit_test(cut_short),
         cmocka_unit_test(with_threads_that_poll),
     };
+    static const char *const other[][2] = {{"ANYWARP_DEVICES", "r0=roce:lo"},
+                                           {"ANYWARP_SHM", "on"}};
     int status;
-    pid_t roce = fork();
-    if (roce == 0)
-        setenv("ANYWARP_DEVICES", "r0=roce:lo", 1);
+    for (int i = 0; i < 2; i++) {
+        if (fork() == 0) {
+            setenv(other[i][0], other[i][1], 1);
+            exit(cmocka_run_group_tests(tests, NULL, NULL));
+        }
+    }
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    if (roce == 0)
-        exit(failed);
-    return waitpid(roce, &status, 0) != roce || status || failed;
+    for (int i = 0; i < 2; i++)
+        failed |= wait(&status) < 0 || status;
+    return failed;
 }
