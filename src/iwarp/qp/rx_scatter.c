@@ -12,14 +12,30 @@ struct placing {
     const uint8_t *src;
 };
 
+typedef uint64_t __attribute__((may_alias)) word;
+
+/** @return bytes at the end of so many that are stored at once: an aligned word, or the last one */
+static size_t last_bytes(const uint8_t *dst, size_t len)
+{
+    bool is_word = len >= sizeof(word) && (uintptr_t)(dst + len) % sizeof(word) == 0;
+    return is_word ? sizeof(word) : 1;
+}
+
+/** A program may wait for the last byte, or the counter that it belongs to, by looking at it. */
 static void place(void *arg)
 {
     const struct placing *p = arg;
+    size_t len = p->dst.iov_len;
     uint8_t *dst = p->dst.iov_base;
-    size_t last = p->dst.iov_len - 1;
-    memcpy(dst, p->src, last);
-    /* A program may wait for the last byte by looking at it. */
-    __atomic_store_n(dst + last, p->src[last], __ATOMIC_RELEASE);
+    size_t last = last_bytes(dst, len), at = len - last;
+    memcpy(dst, p->src, at);
+    if (last == 1) {
+        __atomic_store_n(dst + at, p->src[at], __ATOMIC_RELEASE);
+    } else {
+        word w;
+        memcpy(&w, p->src + at, sizeof(w));
+        __atomic_store_n((word *)(dst + at), w, __ATOMIC_RELEASE);
+    }
 }
 
 bool iw_place(uint8_t *dst, const uint8_t *src, size_t len)
