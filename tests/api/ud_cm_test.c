@@ -236,6 +236,8 @@ static void groups(void **unused)
     struct rdma_cm_id *ids[2];
     struct ibv_mr *mr[2], *out;
     (void)unused;
+    if (getenv("ANYWARP_TEST_EMULATED"))
+        skip(); /* QEMU's emulation of Linux loses the interface of a group of IPv4 */
     cm_address(&group, "239.255.77.7", 0);
     struct ibv_ah_attr way;
     for (int i = 0; i < 2; i++) {

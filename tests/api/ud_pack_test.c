@@ -139,6 +139,8 @@ static void memory_that_is_gone(void **state)
     void *gone = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct ibv_mr *mr = ibv_reg_mr(pd, gone, page, 0);
     (void)state;
+    if (getenv("ANYWARP_TEST_EMULATED"))
+        skip(); /* QEMU's emulation of Linux sends nothing in place of memory that is gone */
     assert_non_null(mr);
     for (unsigned i = 0; i < 3; i++) {
         wr[i] = request(&a, &b, &sge[i], 8);

@@ -532,6 +532,8 @@ static void groups(void **state)
                   made = {.raw = {0xff, 0x0e, [10] = 0xff, 0xff, 239, 1, 2, 4}},
                   none = {.raw = {1}};
     (void)state;
+    if (getenv("ANYWARP_TEST_EMULATED"))
+        skip(); /* QEMU's emulation of Linux loses the interface of a group of IPv4 */
     assert_int_equal(ibv_attach_mcast(a.qp, &none, 0), EINVAL);
     assert_int_equal(ibv_attach_mcast(NULL, &ipv4, 0), EINVAL);
     assert_int_equal(ibv_detach_mcast(NULL, &ipv4, 0), EINVAL);
@@ -543,6 +545,8 @@ static void more_groups_than_the_system_allows(void **state)
 {
     int r = 0;
     (void)state;
+    if (getenv("ANYWARP_TEST_EMULATED"))
+        skip(); /* QEMU's emulation of Linux loses the interface of a group of IPv4 */
     for (unsigned i = 0; i < 5000 && !r; i++) {
         union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 239, 2, (uint8_t)(i >> 8), (uint8_t)i}};
         r = ibv_attach_mcast(a.qp, &gid, 0);
