@@ -139,7 +139,7 @@ static ssize_t shm_recvv(struct iwc_stream *base, const struct iovec *iov, unsig
     if (atomic_load_explicit(&s->dead, memory_order_relaxed))
         return -ECONNRESET;
     ssize_t n = s->from_ring ? recv_ring(s, iov, pieces) : recv_tcp(s, iov, pieces);
-    if (n <= 0 && n != -EAGAIN)
+    if (n <= 0 && n != -EAGAIN && n != -EFAULT)
         atomic_store(&s->told_end, true);
     return n;
 }
@@ -260,7 +260,7 @@ static const struct iwc_stream_ops shm_ops = {
 void iwc_stream_shm_init(struct iwc_stream_shm *s, struct iwc_stream *under,
                          const struct iwc_shm_user *user, void *arg)
 {
-    *s = (struct iwc_stream_shm){.base.ops = &shm_ops,
+    *s = (struct iwc_stream_shm){.base = {.ops = &shm_ops, .read_ahead = under->read_ahead},
                                  .under = under,
                                  .user = user,
                                  .arg = arg,
@@ -295,6 +295,7 @@ bool iwc_stream_shm_switch_in(struct iwc_stream_shm *s, uint64_t pos)
     if (!atomic_load(&s->attached) || s->from_ring || pos != s->received)
         return false;
     s->from_ring = true;
+    s->base.read_ahead = 0;
     return true;
 }
 

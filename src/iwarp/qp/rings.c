@@ -9,6 +9,10 @@
 
 #include <sched.h>
 
+/* Large ones come one by one (rx_direct.h), the rest at once: at least the 64 KB that are promised
+ * in cq/visibility.h. */
+#define FPDUS_A_LOOK 8
+
 void iw_rings_init(struct iw_qp *qp, struct iwc_stream_shm *s, bool responder, size_t early)
 {
     qp->rings = (struct iw_rings){.shm = s};
@@ -66,8 +70,12 @@ bool iw_rings_rung(struct iw_qp *qp, bool *looked)
         return false;
     }
     struct iwc_stream_shm *s = qp->rings.shm;
-    if (s)
-        moved = iw_rx_go_on(qp);
+    bool more = s;
+    for (int i = 0; i < FPDUS_A_LOOK && more; i++) {
+        more = iw_rx_go_on(qp);
+        moved |= more;
+        more = more && qp->rx.staged;
+    }
     bool waits = s && iwc_stream_shm_asked(s);
     iw_rx_leave(qp);
     if (waits)

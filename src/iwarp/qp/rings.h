@@ -22,6 +22,12 @@ static inline void iw_rings_look(struct iw_qp *qp, struct iw_wakes *w)
         iw_qp_note_news(qp, IW_QP_NEWS_RINGS, w);
 }
 
+/** Whether what comes in comes through the ring. rx.lock */
+static inline bool iw_rings_carry(const struct iw_qp *qp)
+{
+    return qp->rings.shm && qp->rings.shm->from_ring;
+}
+
 /** What the peer says of the path: an upcall of conn/rx.h. rx.lock */
 int iw_rings_heard(void *up, uint32_t kind);
 

@@ -509,8 +509,9 @@ void iw_rx_abandon(struct iw_qp *qp)
     assert_held(&qp->rx.lock);
     iw_early_drop(qp);
     unstage(&qp->rx);
-    /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. */
-    if (!qp->rx.fin_seen && staging_take(&qp->rx))
+    /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. To what is
+     * in a ring there may be none, and it makes no reset. */
+    if (!qp->rx.fin_seen && !iw_rings_carry(qp) && staging_take(&qp->rx))
         while (discard(qp) > 0) /* a stream over another gives less than there is room */
             ;
     staging_release(&qp->rx);
