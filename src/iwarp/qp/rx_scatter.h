@@ -7,7 +7,7 @@
 
 /**
  * Copies so that the last byte is stored last: programs poll it to see that a Write is complete. If
- * it ends an aligned word of 8 bytes, that is stored at once, as adapters do.
+ * it ends an aligned word of 8 or 4 bytes, that is stored at once, as adapters do.
  * @return false if the memory is not there any more; bytes may have been stored
  */
 bool iw_place(uint8_t *dst, const uint8_t *src, size_t len);
