@@ -16,7 +16,8 @@
 
 #include <cmocka.h>
 
-#define HALF (SIDE_BYTES / 2)
+#define HALF    (SIDE_BYTES / 2)
+#define QUARTER (SIDE_BYTES / 4)
 
 static enum ibv_qp_state state_of(struct ibv_qp *qp)
 {
@@ -185,10 +186,12 @@ static void busy(struct pair *p, struct life *l)
     for (unsigned i = 0; i < 4; i++) {
         side_recv(&p->a, 100 + i, 0, 8);
         side_recv(&p->b, 100 + i, 0, 8);
-        assert_int_equal(side_post(&p->a, &p->b, IBV_WR_RDMA_READ, i, 0, HALF, HALF, 0), 0);
-        assert_int_equal(side_post(&p->a, &p->b, IBV_WR_RDMA_WRITE, i, 0, HALF, HALF, 0), 0);
-        assert_int_equal(side_post(&p->b, &p->a, IBV_WR_RDMA_READ, i, 0, HALF, HALF, 0), 0);
-        assert_int_equal(side_post(&p->b, &p->a, IBV_WR_RDMA_WRITE, i, 0, HALF, HALF, 0), 0);
+        assert_int_equal(side_post(&p->a, &p->b, IBV_WR_RDMA_READ, i, 0, QUARTER, QUARTER, 0), 0);
+        assert_int_equal(
+            side_post(&p->a, &p->b, IBV_WR_RDMA_WRITE, i, HALF, QUARTER, 3 * QUARTER, 0), 0);
+        assert_int_equal(side_post(&p->b, &p->a, IBV_WR_RDMA_READ, i, 0, QUARTER, QUARTER, 0), 0);
+        assert_int_equal(
+            side_post(&p->b, &p->a, IBV_WR_RDMA_WRITE, i, HALF, QUARTER, 3 * QUARTER, 0), 0);
     }
 }
 
