@@ -266,7 +266,7 @@ static void pages_go_while_nothing_is_sent(void **state)
     struct pair p;
     uint8_t *at = NULL;
     (void)state;
-    need_views(); /* who has none does not know MADV_REMOVE */
+    need_views(); /* which does not know MADV_REMOVE either */
     open_in_rings(&p);
     assert_int_equal(mapped(&at), 2);
     for (int round = 0; round < 2; round++) {
@@ -304,8 +304,6 @@ static void a_capture_sees_what_goes_through(void **state)
     assert_true(st.st_size > 2 * ROUNDS * 64);
     unlink(path);
 }
-
-/* ---- who sleeps ---- */
 
 static struct ibv_wc sleep_for(struct side *s)
 {
@@ -755,6 +753,7 @@ static void a_child_of_this_process_is_no_matter(void **state)
     struct pair p;
     int status;
     (void)state;
+    need_views(); /* nor MADV_DONTFORK */
     open_in_rings(&p);
     pid_t pid = fork();
     if (pid == 0) {
