@@ -139,6 +139,7 @@ static bool attach(struct iw_cm *cm, bool made, int bell)
     struct iwc_shm_rings rings = iw_pages_rings(&cm->shm.pages, made, bell);
     cm->shm.bell = bell;
     cm->shm.source.rest = rest;
+    iw_source_link(&cm->shm.source, atomic_load(&cm->qp)->pub.qp_num); /* so it is waited for */
     iwc_stream_shm_attach(&cm->shm.stream, &rings);
     return iw_source_add(&cm->shm.source, bell, EPOLLIN | EPOLLET, rung) == 0;
 }

@@ -378,7 +378,8 @@ bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
     bool moved = false;
     /* Set before the QP uses a byte; until then nothing can be in order behind it. */
     uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
-    bool left = but && qp_num == but, is_engine = iw_engine_is_thread();
+    bool told_once = events && iw_source_wants(slot->source, EPOLLET);
+    bool left = but && qp_num == but && !told_once, is_engine = iw_engine_is_thread();
     if (!left && !iw_engine_frozen()) { /* else it will be told of again */
         struct running here = {.outer = running, .slot = i};
         running = &here;
