@@ -266,6 +266,94 @@ static void nothing_is_left_behind(void **state)
         iw_deferred_wait(&d[i]);
 }
 
+static struct iw_deferred in_order[3];
+static unsigned ran[3];
+static atomic_uint nran;
+static atomic_bool inside, go;
+
+static void note_order(struct iw_deferred *d)
+{
+    unsigned n = atomic_load(&nran);
+    ran[n] = (unsigned)(d - in_order);
+    atomic_store(&nran, n + 1);
+}
+
+static void stay(struct iw_deferred *d)
+{
+    atomic_store(&inside, true);
+    while (!atomic_load(&go))
+        sched_yield();
+    note_order(d);
+}
+
+static void begin_order(void (*first)(struct iw_deferred *))
+{
+    part();
+    for (int i = 0; i < 3; i++)
+        in_order[i] = (struct iw_deferred){.run = note_order, .home = {{&others, NULL}}};
+    in_order[0].run = first;
+    atomic_store(&nran, 0);
+    atomic_store(&inside, false);
+    atomic_store(&go, false);
+}
+
+static void expect_order(void)
+{
+    for (int i = 0; i < 3; i++)
+        iw_deferred_wait(&in_order[i]);
+    assert_int_equal(atomic_load(&nran), 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(ran[i], i);
+}
+
+static void what_is_posted_keeps_its_place(void **state)
+{
+    (void)state;
+    begin_order(note_order);
+    iw_engine_freeze(); /* so that the engine leaves them here */
+    iw_deferred_push(&in_order[0]);
+    assert_false(iw_deferred_is_behind(&in_order[2]));
+    iw_deferred_posted(&in_order[1]);
+    assert_false(iw_deferred_is_behind(&in_order[1]));
+    assert_true(iw_deferred_is_behind(&in_order[2]));
+    iw_deferred_run_behind(&in_order[2]);
+    assert_int_equal(atomic_load(&nran), 0);
+    iw_engine_thaw();
+    expect_order();
+    assert_false(iw_deferred_is_behind(&in_order[2]));
+}
+
+static void *run_all(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&inside))
+        iw_deferred_run_all();
+    return NULL;
+}
+
+/** Another thread has taken what was posted before, and is at it. */
+static void so_does_what_is_under_way(void **state)
+{
+    pthread_t t;
+    (void)state;
+    begin_order(stay);
+    iw_deferred_posted(&in_order[0]);
+    assert_int_equal(pthread_create(&t, NULL, run_all, NULL), 0);
+    while (!atomic_load(&inside))
+        sched_yield();
+    assert_true(iw_deferred_is_behind(&in_order[1]));
+    atomic_store(&go, true);
+    iw_deferred_wait(&in_order[0]);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    iw_deferred_wait_all();
+    assert_false(iw_deferred_is_behind(&in_order[1]));
+    for (int i = 1; i < 3; i++) {
+        iw_deferred_run_behind(&in_order[i]);
+        iw_deferred_wait(&in_order[i]); /* the engine's thread may be at it */
+    }
+    expect_order();
+}
+
 static struct iw_source source;
 static struct iw_home source_home = {{&others, NULL}};
 
@@ -330,6 +418,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(home_is_where_was_polled_last, setup, teardown),
         cmocka_unit_test_setup_teardown(deferred_work_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_is_left_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_posted_keeps_its_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(so_does_what_is_under_way, setup, teardown),
         cmocka_unit_test_setup_teardown(a_source_moves_when_it_is_ready, setup, teardown),
     };
     alarm(300);

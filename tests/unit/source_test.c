@@ -159,6 +159,47 @@ static void where_the_engine_is(void **state)
     assert_false(iw_source_wait_engine(8));
 }
 
+static atomic_uint at; /* the number of the QP where stop() stays */
+
+static bool stop(struct iw_source *s, uint32_t events)
+{
+    atomic_store(&at, s->qp_num);
+    while (!atomic_load(&done))
+        sched_yield();
+    return take(s, events);
+}
+
+/** Epoll tells nobody else of what it has told the engine's thread of once. */
+static void what_the_engine_has_taken(void **state)
+{
+    struct iw_source two[2] = {{.qp_num = 7}, {.qp_num = 8}};
+    int fds[2];
+    (void)state;
+    source.qp_num = 9;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, stay), 0);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        assert_int_equal(iw_source_add(&two[i], fds[i], EPOLLIN | EPOLLET, stop), 0);
+    }
+    make_readable();
+    wait_for(&inside);
+    for (int i = 0; i < 2; i++) /* one pass finds both */
+        assert_int_equal(eventfd_write(fds[i], 1), 0);
+    atomic_store(&at, 0);
+    atomic_store(&go, true);
+    while (!atomic_load(&at))
+        sched_yield();
+    assert_true(iw_source_wait_engine(atomic_load(&at))); /* the other one is behind it */
+    atomic_store(&done, true);
+    wait_calls(3);
+    for (int i = 0; i < 2; i++) {
+        iw_source_del(&two[i]);
+        close(fds[i]);
+    }
+    iw_source_del(&source);
+    assert_false(iw_source_wait_engine(7));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -169,6 +210,7 @@ int main(void)
         TEST(one_that_is_gone_is_not_called),
         TEST(del_waits),
         TEST(where_the_engine_is),
+        TEST(what_the_engine_has_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

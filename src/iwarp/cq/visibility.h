@@ -8,7 +8,8 @@
  * that has more than one connection, a completion that tells something of a peer is shown to the
  * program only after a whole look at the sockets that began when it was in its queue already.
  *
- * What is sent and what comes in over one connection: qp/tx_taken.h.
+ * What is sent and what comes in over one connection: qp/tx_taken.h. In which order it is sent over
+ * several: iw_deferred_run_behind().
  *
  * The limits: of two threads of the program that poll or wait for events, one may show a message
  * while the other is at bytes that arrived before. And from each connection comes what one receive

@@ -65,8 +65,12 @@ void iw_active_run_all(uint32_t but)
 static void rest(struct iw_shard *s, struct iw_active *a)
 {
     uint64_t key = atomic_load(&a->key);
-    if (key && take_out(s, a, key))
+    if (!key)
+        return;
+    iw_source_take_begin();
+    if (take_out(s, a, key))
         iw_source_rest(key);
+    iw_source_take_end();
 }
 
 void iw_active_rest(struct iw_shard *s)

@@ -7,6 +7,9 @@
 
 #include <sched.h>
 
+#define POSTED 0x10000u /* of runs: a thread that is at what was posted */
+#define YIELDS 100      /* of a post, to another thread that sends what was posted before */
+
 /** @return false if it is there already, or in the stack of another shard */
 static bool add(struct iw_shard *s, struct iw_deferred *d)
 {
@@ -29,6 +32,31 @@ void iw_deferred_push(struct iw_deferred *d)
     iw_hand_over_end(s);
 }
 
+void iw_deferred_posted(struct iw_deferred *d)
+{
+    struct iw_shard *s = iw_home_shard(&d->home);
+    if (!atomic_load(&s->posted))
+        atomic_store(&s->posted, true);
+    iw_deferred_push(d);
+}
+
+bool iw_deferred_is_behind(const struct iw_deferred *d)
+{
+    const struct iw_shard *s = iw_home_shard(&d->home);
+    struct iw_deferred *top = atomic_load_explicit(&s->top, memory_order_relaxed);
+    return (top && top != d && atomic_load_explicit(&s->posted, memory_order_relaxed)) ||
+           atomic_load_explicit(&s->runs, memory_order_relaxed) >= POSTED;
+}
+
+void iw_deferred_run_behind(struct iw_deferred *d)
+{
+    struct iw_shard *s = iw_home_shard(&d->home);
+    iw_deferred_posted(d);
+    for (int i = 0; i < YIELDS && atomic_load(&s->runs) >= POSTED; i++)
+        sched_yield();
+    iw_deferred_run(s);
+}
+
 void iw_deferred_again(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
@@ -38,14 +66,29 @@ void iw_deferred_again(struct iw_deferred *d)
     iw_hand_over_end(s);
 }
 
+/** Takes what there is. @return the first that was pushed */
+static struct iw_deferred *take_all(struct iw_shard *s)
+{
+    struct iw_deferred *d = atomic_exchange_explicit(&s->top, NULL, memory_order_acquire);
+    struct iw_deferred *first = NULL;
+    while (d) {
+        struct iw_deferred *next = d->next;
+        d->next = first;
+        first = d;
+        d = next;
+    }
+    return first;
+}
+
 bool iw_deferred_run(struct iw_shard *s)
 {
     if (!atomic_load(&s->top))
         return false;
-    atomic_fetch_add(&s->runs, 1);
-    struct iw_deferred *d = NULL;
-    if (!iw_engine_frozen())
-        d = atomic_exchange_explicit(&s->top, NULL, memory_order_acquire);
+    unsigned one = 1;
+    if (atomic_load(&s->posted) && !iw_engine_frozen() && atomic_exchange(&s->posted, false))
+        one += POSTED;
+    atomic_fetch_add(&s->runs, one);
+    struct iw_deferred *d = iw_engine_frozen() ? NULL : take_all(s);
     while (d) {
         struct iw_deferred *next = d->next;
         atomic_fetch_add(&d->state, IW_DEFERRED_RUN - IW_DEFERRED_QUEUED);
@@ -53,7 +96,7 @@ bool iw_deferred_run(struct iw_shard *s)
         atomic_fetch_sub(&d->state, IW_DEFERRED_RUN);
         d = next;
     }
-    atomic_fetch_sub(&s->runs, 1);
+    atomic_fetch_sub(&s->runs, one);
     return true;
 }
 
@@ -84,6 +127,7 @@ void iw_deferred_forget(void)
 {
     for (unsigned i = 0; i < iw_shard_count(); i++) {
         atomic_store(&iw_shards[i].top, NULL);
+        atomic_store(&iw_shards[i].posted, false);
         atomic_store(&iw_shards[i].runs, 0);
     }
 }

@@ -20,14 +20,24 @@ struct iw_deferred {
  * takes, or in a sequentially consistent store. The engine runs it within 200 us if no pass does.
  */
 void iw_deferred_push(struct iw_deferred *d);
-/** The same for what may wait for more, as the rest of a stretch, within 2 ms: it costs no looks.
+/** The same for what the program has posted: it keeps its place before what is posted later. */
+void iw_deferred_posted(struct iw_deferred *d);
+/**
+ * Whether something else was posted in the shard before, and is not sent yet, so that what was
+ * posted to @p d now has to go behind it. A hint.
+ */
+bool iw_deferred_is_behind(const struct iw_deferred *d);
+/** Runs all that was posted in the shard, and then @p d. */
+void iw_deferred_run_behind(struct iw_deferred *d);
+
+/** As push, for what may wait for more, as the rest of a stretch, within 2 ms: it costs no looks.
  */
 void iw_deferred_again(struct iw_deferred *d);
 /** Waits until @p d is neither queued nor running; passes run meanwhile. run() may queue it again.
  */
 void iw_deferred_wait(struct iw_deferred *d);
 
-/** Does what there is in a shard. @return whether there was any */
+/** Does what there is in a shard, in the order in which it came. @return whether there was any */
 bool iw_deferred_run(struct iw_shard *s);
 /** The same in all. */
 bool iw_deferred_run_all(void);

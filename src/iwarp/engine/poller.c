@@ -23,10 +23,15 @@
 struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but)
 {
     struct epoll_event ev[IW_PASS_EVENTS];
+    iw_source_take_begin();
     struct iw_found f = {.ready = sys_epoll_look(s->sockets, ev, IW_PASS_EVENTS)};
-    for (long i = 0; i < f.ready; i++)
+    for (long i = 0; i < f.ready; i++) {
+        if (i == f.ready - 1)
+            iw_source_take_last();
         if (iw_source_run(ev[i].data.u64, ev[i].events, but))
             f.moved = ev[i].data.u64;
+    }
+    iw_source_take_end();
     return f;
 }
 

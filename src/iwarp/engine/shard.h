@@ -69,7 +69,8 @@ extern struct iw_shard {
     atomic_bool deferring; /* deferred work was left to pollers since the last look */
     atomic_bool near;      /* the next look is at most 100 us away */
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
-    atomic_uint runs;                             /* threads that are at it */
+    atomic_bool posted;                           /* a hint: some of that is work requests */
+    atomic_uint runs;                             /* threads that are at it, see deferred.c */
     atomic_uint actives;                          /* a hint: so many of active are taken */
     struct iw_active active[IW_ACTIVE];
 #ifdef LOCK_OWNERS

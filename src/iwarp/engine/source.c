@@ -37,6 +37,7 @@ struct slot {
     struct iw_source *source; /* constant while pinned; NULL: free */
     bool out;                 /* of the epoll set, while somebody has adopted it; under lock */
     struct iw_shard *_Atomic shard; /* whose epoll set it is; changed under lock */
+    bool once;                      /* epoll tells of it once (EPOLLET); as added */
     uint64_t linked;                /* what it counts for in shard->linked; under lock */
     struct lock lock;               /* changes of source, and waiting for pins */
     pthread_cond_t idle;            /* pins went down */
@@ -63,9 +64,14 @@ static struct slot *slot_at(uint32_t i)
            i % CHUNK_SLOTS;
 }
 
+#define MORE (1u << 31) /* beside a QP number, which has 24 bits */
+
 static struct {
-    /* Where the engine's thread is: a count, and in the lower half the QP; 0: nowhere. */
+    /* Where the engine's thread is: a count of what it took, then MORE if there is more of that,
+     * and the QP; 0 in this half: nowhere. */
     _Alignas(64) _Atomic uint64_t at;
+    uint32_t count, more; /* only its thread knows */
+    atomic_uint once;     /* sources that epoll tells of once (EPOLLET) */
 } engine;
 
 static struct iw_shard *shard_of(const struct slot *slot)
@@ -185,6 +191,8 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     slot->source = s;
     atomic_store_explicit(&slot->shard, &iw_shards[0], memory_order_relaxed);
     count_link_locked(slot);
+    slot->once = events & EPOLLET;
+    atomic_fetch_add(&engine.once, slot->once);
     atomic_fetch_add(&slot->word, GENERATION); /* publishes it to whoever pins */
     struct epoll_event ev = slot_event(i, events);
     lock_put(&slot->lock);
@@ -193,6 +201,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
         lock_get(&slot->lock);
         slot->source = NULL;
         uncount_link_locked(slot);
+        atomic_fetch_sub(&engine.once, slot->once);
         atomic_fetch_add(&slot->word, GENERATION);
         lock_put(&slot->lock);
         __atomic_store_n(&s->slot, 0, __ATOMIC_RELEASE);
@@ -300,6 +309,7 @@ void iw_source_del(struct iw_source *s)
         sys_epoll_ctl(set_of(slot), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
     slot->out = false;
     uncount_link_locked(slot);
+    atomic_fetch_sub(&engine.once, slot->once);
     atomic_fetch_add(&slot->word, GENERATION);
     wait_unpinned(slot, i);
     slot->source = NULL;
@@ -343,27 +353,57 @@ static void unpin(struct slot *slot)
 /**
  * The engine's thread is at the source of QP @p qp_num, 0: at none. Who looks finds a socket empty
  * that the engine's thread has read, and then where that is: the kernel's locks at the socket are
- * between the two, on both sides.
+ * between the two, on both sides. So with what epoll tells once, and the locks of its set.
  */
 static void engine_at(uint32_t qp_num)
 {
-    /* Only the engine's thread changes it. */
-    uint64_t count = atomic_load_explicit(&engine.at, memory_order_relaxed) >> 32;
-    atomic_store(&engine.at, (count + 1) << 32 | qp_num);
+    atomic_store(&engine.at, (uint64_t)engine.count << 32 | engine.more | qp_num);
+}
+
+void iw_source_take_begin(void)
+{
+    if (!iw_engine_is_thread() || !atomic_load_explicit(&engine.once, memory_order_relaxed))
+        return;
+    engine.count++;
+    engine.more = MORE;
+    engine_at(0);
+}
+
+void iw_source_take_last(void)
+{
+    if (iw_engine_is_thread())
+        engine.more = 0;
+}
+
+void iw_source_take_end(void)
+{
+    if (!iw_engine_is_thread())
+        return;
+    engine.more = 0;
+    if ((uint32_t)atomic_load_explicit(&engine.at, memory_order_relaxed))
+        engine_at(0);
+}
+
+/** Whether one at QP @p qp_num has to wait for what is at @p at. */
+static bool is_before(uint64_t at, uint32_t qp_num)
+{
+    return (uint32_t)at && (uint32_t)at != qp_num;
 }
 
 bool iw_source_wait_engine(uint32_t qp_num)
 {
-    uint64_t at = atomic_load(&engine.at), end;
+    uint64_t first = atomic_load(&engine.at), at = first, end;
     unsigned yields = 0;
-    if ((uint32_t)at == 0 || (uint32_t)at == qp_num)
+    if (!is_before(first, qp_num))
         return false;
     end = iw_now() + WAIT_NS;
-    while (atomic_load(&engine.at) == at && iw_now() < end)
+    while (at >> 32 == first >> 32 && is_before(at, qp_num) && iw_now() < end) {
         if (++yields < YIELDS)
             sched_yield();
         else
             nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+        at = atomic_load(&engine.at);
+    }
     return true;
 }
 
@@ -467,7 +507,9 @@ void iw_source_fork(enum fork_step step)
         pthread_cond_init(&slot->idle, NULL);
         atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
     }
-    if (step == FORK_CHILD)
-        atomic_store(&engine.at, 0);
+    if (step == FORK_CHILD) {
+        engine.more = 0;
+        engine_at(0);
+    }
     lock_fork(&table.lock, step);
 }

@@ -76,8 +76,17 @@ struct iw_shard *iw_source_place(const struct iw_source *s, uint64_t *key);
 /** Puts a source to rest, if it is there. */
 void iw_source_rest(uint64_t key);
 
-/** Waits, up to 100 ms, while the engine's thread is at another QP than @p qp_num. @return whether
- * it was */
+/**
+ * What the engine's thread takes between begin and end is told to nobody else:
+ * iw_source_wait_engine() waits for all of it. Behind last there is one more to run at most. Other
+ * threads do nothing.
+ */
+void iw_source_take_begin(void);
+void iw_source_take_last(void);
+void iw_source_take_end(void);
+
+/** Waits, up to 100 ms, while the engine's thread is at another QP than @p qp_num, or about to be.
+ * @return whether it was */
 bool iw_source_wait_engine(uint32_t qp_num);
 
 /** Frozen: waits until no ready() runs. */

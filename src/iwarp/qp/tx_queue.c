@@ -354,7 +354,8 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
                  enum iw_post how)
 {
     struct iw_wakes w;
-    bool later = false;
+    struct iw_deferred *d = &qp->tx.deferred;
+    bool later = false, behind = false;
     iw_qp_enter(qp, &w);
     int r = 0;
     if (!may_post_locked(qp))
@@ -372,16 +373,20 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         iw_sq_flush_locked(qp, &w);
     else if (qp->tx.linked && may_wait_locked(qp))
         later = true;
+    else if (qp->tx.linked && iw_deferred_is_behind(d))
+        behind = true;
     else
         iw_qp_transmit_locked(qp, &w);
     bool stream = qp->tx.cork.on, look = check_due_locked(qp), failed = iw_qp_unlock(qp);
 
-    if (!later)
-        iw_engine_sent(iw_home_shard(&qp->tx.deferred.home));
-    else if (stream)
-        iw_deferred_again(&qp->tx.deferred);
+    if (later && stream)
+        iw_deferred_again(d);
+    else if (later)
+        iw_deferred_posted(d);
     else
-        iw_deferred_push(&qp->tx.deferred);
+        iw_engine_sent(iw_home_shard(&d->home));
+    if (behind)
+        iw_deferred_run_behind(d);
     iw_qp_finish(qp, &w, failed);
     if (look) {
         iw_rx_check(qp);
