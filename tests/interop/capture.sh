@@ -7,7 +7,7 @@
 start_capture()
 {
     capture=$1
-    tshark -q -i "$2" -f "$3" -w "$1" >"$dir/tshark" 2>"$dir/tshark.err" &
+    tshark -q -B 32 -i "$2" -f "$3" -w "$1" >"$dir/tshark" 2>"$dir/tshark.err" &
     pids[tshark]=$!
     within 20 grep -qs 'File:' "$dir/tshark.err"
 }

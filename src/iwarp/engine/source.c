@@ -357,6 +357,8 @@ static void unpin(struct slot *slot)
  */
 static void engine_at(uint32_t qp_num)
 {
+    if (!engine.more && !atomic_load_explicit(&engine.once, memory_order_relaxed))
+        engine.count++; /* each is by itself */
     atomic_store(&engine.at, (uint64_t)engine.count << 32 | engine.more | qp_num);
 }
 

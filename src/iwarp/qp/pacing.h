@@ -29,14 +29,28 @@
 
 /* ---- thresholds ---- */
 
-#define IW_PACE_WR_WEIGHT 256 /* bytes that a work request counts for beside its own */
-#define IW_PACE_QUANTUM_MIN                                                                        \
-    (256 * 1024) /* bytes at a stretch: the short message of another QP... */
-#define IW_PACE_QUANTUM_MAX IWC_BATCH_LIMIT /* ...does not wait for one like this */
-#define IW_PACE_STREAM_MIN  (256 * 1024)    /* bytes sent without a word of the peer are a stream */
-#define IW_PACE_CORK_MAX    (64 * 1024)     /* bytes corked are enough to be sent */
-#define IW_PACE_CORK_MIN    (4 * 1024)      /* fewer at the time limit end the stream */
-#define IW_PACE_CORK_NS     250000          /* how long a corked message waits for more */
+/*
+ * Behind each is what another value costs or gains: a ratio, the median of five pairs of builds on
+ * a virtual machine with two processors. Rates of 64 bytes have a spread of 0.6 to 1.6.
+ */
+
+/* Bytes that a work request counts for beside its own. 0: the rates of 64 bytes stay; it bounds a
+ * stretch of small messages in time. */
+#define IW_PACE_WR_WEIGHT   256
+/* Bytes at a stretch beside another QP. 64 KB: its message waits 0.28 times as long, a stream of
+ * 1 MB stays, four streams of 16 KB 1.36; 1 MB: 8 times, and 1.2. */
+#define IW_PACE_QUANTUM_MIN (256 * 1024)
+/* Bytes at a stretch alone. 256 KB: Writes of 1 MB 0.96, Sends 1.08. */
+#define IW_PACE_QUANTUM_MAX IWC_BATCH_LIMIT
+/* Bytes sent without a word of the peer are a stream. No stream at all: 64 bytes at depth 16 0.70,
+ * at depth 128 0.54; 16 KB: 1.14 and 0.65. */
+#define IW_PACE_STREAM_MIN  (256 * 1024)
+/* Bytes corked are enough to be sent. 16 KB: 64 bytes at depth 128 0.84. */
+#define IW_PACE_CORK_MAX    (64 * 1024)
+/* Fewer bytes at the time limit end the stream. 64 KB: 64 bytes stay (1.10, 1.07). */
+#define IW_PACE_CORK_MIN    (4 * 1024)
+/* How long a corked message waits for more. 25 us: 64 bytes at depth 16 0.84, at depth 128 0.87. */
+#define IW_PACE_CORK_NS     250000
 
 /* ---- the decision ---- */
 

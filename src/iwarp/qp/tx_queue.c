@@ -377,6 +377,8 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         behind = true;
     else
         iw_qp_transmit_locked(qp, &w);
+    if (behind) /* another thread may send it, and it be destroyed */
+        atomic_fetch_add(&qp->pins, 1);
     bool stream = qp->tx.cork.on, look = check_due_locked(qp), failed = iw_qp_unlock(qp);
 
     if (later && stream)
@@ -392,6 +394,8 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         iw_rx_check(qp);
         atomic_fetch_sub(&qp->pins, 1);
     }
+    if (behind)
+        atomic_fetch_sub(&qp->pins, 1);
     return r;
 }
 
