@@ -27,7 +27,8 @@ void iw_deferred_posted(struct iw_deferred *d);
  * posted to @p d now has to go behind it. A hint.
  */
 bool iw_deferred_is_behind(const struct iw_deferred *d);
-/** Runs all that was posted in the shard, and @p d; what is in the stack already keeps its place. */
+/** Runs all that was posted in the shard, and @p d; what is in the stack already keeps its place.
+ */
 void iw_deferred_run_behind(struct iw_deferred *d);
 
 /** As push, for what may wait for more, as the rest of a stretch, within 2 ms: it costs no looks.

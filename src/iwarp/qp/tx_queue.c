@@ -350,6 +350,19 @@ static bool may_post_locked(const struct iw_qp *qp)
     return qp->tx.state >= (qp->ib ? IBV_QPS_RTR : IBV_QPS_RTS);
 }
 
+/** Leaves what was posted to a pass, or sends it behind what was posted before. No lock is held. */
+static void leave(struct iw_deferred *d, bool later, bool behind, bool stream)
+{
+    if (later && stream)
+        iw_deferred_again(d);
+    else if (later)
+        iw_deferred_posted(d);
+    else
+        iw_engine_sent(iw_home_shard(&d->home));
+    if (behind)
+        iw_deferred_run_behind(d);
+}
+
 int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
                  enum iw_post how)
 {
@@ -381,14 +394,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         atomic_fetch_add(&qp->pins, 1);
     bool stream = qp->tx.cork.on, look = check_due_locked(qp), failed = iw_qp_unlock(qp);
 
-    if (later && stream)
-        iw_deferred_again(d);
-    else if (later)
-        iw_deferred_posted(d);
-    else
-        iw_engine_sent(iw_home_shard(&d->home));
-    if (behind)
-        iw_deferred_run_behind(d);
+    leave(d, later, behind, stream);
     iw_qp_finish(qp, &w, failed);
     if (look) {
         iw_rx_check(qp);
