@@ -11,7 +11,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -95,8 +94,7 @@ static void pause_at(unsigned round)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
-/* As programs look that watch their memory: the Writes of the round after next do not come before
- * this one is answered. */
+/* As programs look that watch their memory: the next Write comes when this one is answered. */
 __attribute__((no_sanitize("thread"))) static uint32_t value(const struct end *e)
 {
     return __atomic_load_n(e->buf, __ATOMIC_ACQUIRE);
@@ -188,18 +186,18 @@ static void expect_success(pid_t pid)
 
 static void comes_in_order(const char *rings, unsigned busy)
 {
-    pid_t idle[BUSY];
+    pid_t others[BUSY];
     int port[2];
     assert_int_equal(pipe(port), 0);
     setenv("ANYWARP_SHM", rings, 1);
     for (unsigned i = 0; i < busy; i++)
-        idle[i] = start(be_busy, 0);
+        others[i] = start(be_busy, 0);
     pid_t taker = start(take_it, port[1]), writer = start(write_and_tell, port[0]);
     expect_success(taker);
     expect_success(writer);
     for (unsigned i = 0; i < busy; i++) {
-        kill(idle[i], SIGKILL);
-        waitpid(idle[i], NULL, 0);
+        kill(others[i], SIGKILL);
+        waitpid(others[i], NULL, 0);
     }
     close(port[0]);
     close(port[1]);

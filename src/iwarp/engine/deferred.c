@@ -85,10 +85,16 @@ bool iw_deferred_run(struct iw_shard *s)
     if (!atomic_load(&s->top))
         return false;
     unsigned one = 1;
-    if (atomic_load(&s->posted) && !iw_engine_frozen() && atomic_exchange(&s->posted, false))
-        one += POSTED;
+    struct iw_deferred *d = NULL;
     atomic_fetch_add(&s->runs, one);
-    struct iw_deferred *d = iw_engine_frozen() ? NULL : take_all(s);
+    if (!iw_engine_frozen()) {
+        if (atomic_load(&s->posted)) { /* one of the two is seen at any time */
+            one += POSTED;
+            atomic_fetch_add(&s->runs, POSTED);
+            atomic_store(&s->posted, false);
+        }
+        d = take_all(s);
+    }
     while (d) {
         struct iw_deferred *next = d->next;
         atomic_fetch_add(&d->state, IW_DEFERRED_RUN - IW_DEFERRED_QUEUED);

@@ -14,7 +14,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define INPUT       (EPOLLIN | EPOLLRDHUP)
 #define CHUNK_SLOTS 1024
@@ -70,7 +69,8 @@ static struct {
     /* Where the engine's thread is: a count of what it took, then MORE if there is more of that,
      * and the QP; 0 in this half: nowhere. */
     _Alignas(64) _Atomic uint64_t at;
-    uint32_t count, more; /* only its thread knows */
+    uint32_t count, more; /* only its thread knows these two, and the next */
+    bool takes;           /* it is between begin and end: what it runs counts as one */
     atomic_uint once;     /* sources that epoll tells of once (EPOLLET) */
 } engine;
 
@@ -357,8 +357,8 @@ static void unpin(struct slot *slot)
  */
 static void engine_at(uint32_t qp_num)
 {
-    if (!engine.more && !atomic_load_explicit(&engine.once, memory_order_relaxed))
-        engine.count++; /* each is by itself */
+    if (!engine.takes)
+        engine.count++;
     atomic_store(&engine.at, (uint64_t)engine.count << 32 | engine.more | qp_num);
 }
 
@@ -366,9 +366,9 @@ void iw_source_take_begin(void)
 {
     if (!iw_engine_is_thread() || !atomic_load_explicit(&engine.once, memory_order_relaxed))
         return;
-    engine.count++;
     engine.more = MORE;
     engine_at(0);
+    engine.takes = true;
 }
 
 void iw_source_take_last(void)
@@ -379,11 +379,11 @@ void iw_source_take_last(void)
 
 void iw_source_take_end(void)
 {
-    if (!iw_engine_is_thread())
+    if (!iw_engine_is_thread() || !engine.takes)
         return;
+    engine.takes = false;
     engine.more = 0;
-    if ((uint32_t)atomic_load_explicit(&engine.at, memory_order_relaxed))
-        engine_at(0);
+    engine_at(0);
 }
 
 /** Whether one at QP @p qp_num has to wait for what is at @p at. */
@@ -403,7 +403,7 @@ bool iw_source_wait_engine(uint32_t qp_num)
         if (++yields < YIELDS)
             sched_yield();
         else
-            nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+            sys_nap(SLEEP_NS);
         at = atomic_load(&engine.at);
     }
     return true;
@@ -420,7 +420,7 @@ bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
     bool moved = false;
     /* Set before the QP uses a byte; until then nothing can be in order behind it. */
     uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
-    bool told_once = events && iw_source_wants(slot->source, EPOLLET);
+    bool told_once = events && slot->once;
     bool left = but && qp_num == but && !told_once, is_engine = iw_engine_is_thread();
     if (!left && !iw_engine_frozen()) { /* else it will be told of again */
         struct running here = {.outer = running, .slot = i};
@@ -477,7 +477,7 @@ void iw_sources_again(void)
     for (uint32_t i = 1; i < used; i++) {
         struct slot *slot = slot_at(i);
         lock_get(&slot->lock);
-        if (slot->source && !slot->out && iw_source_wants(slot->source, EPOLLET)) {
+        if (slot->source && !slot->out && slot->once) {
             struct epoll_event ev = slot_event(i, slot->source->events);
             sys_epoll_ctl(set_of(slot), EPOLL_CTL_MOD, slot->source->fd, &ev);
         }
@@ -510,6 +510,7 @@ void iw_source_fork(enum fork_step step)
         atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
     }
     if (step == FORK_CHILD) {
+        engine.takes = false;
         engine.more = 0;
         engine_at(0);
     }

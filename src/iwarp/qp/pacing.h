@@ -8,7 +8,7 @@
  * A system call costs as much as fifty small messages, so that sending waits for the next pass
  * where a program polls, and posts again before it does. Not the first message after the peer was
  * heard, or after a poll that found nothing: that may be the one that somebody waits for. What
- * waits so goes out before what is posted to another QP and does not wait.
+ * waits so goes out, as a rule, before what is posted to another QP and does not wait.
  *
  * A program that waits for completions posts no more messages at a time than its queue holds. But a
  * completion only says that the memory may be used again (RFC 5040 section 5.1). So where a QP has
