@@ -7,6 +7,7 @@
 
 #include "common/sys.h"
 #include "engine/active.h"
+#include "engine/poller.h"
 #include "env/conf.h"
 #include "env/gather.h"
 #include "qp/rings.h"
@@ -83,7 +84,7 @@ static bool go_on(struct iw_qp *qp, bool *looked)
     do {
         more = iw_rings_rung(qp, looked);
         moved |= more;
-    } while (more && ++rounds < ROUNDS);
+    } while (more && ++rounds < ROUNDS && !iw_engine_told());
     return moved;
 }
 

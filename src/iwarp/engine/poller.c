@@ -20,6 +20,18 @@
 #define IDLE_PASSES 1024 /* without a ready source, then only some look */
 #define IDLE_LOOKS  4    /* one of so many */
 
+static __thread bool told;
+
+bool iw_engine_told(void)
+{
+    return told;
+}
+
+void iw_engine_tell(bool now)
+{
+    told = now;
+}
+
 struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but)
 {
     struct epoll_event ev[IW_PASS_EVENTS];
@@ -153,6 +165,7 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     uint32_t passes = get(&p->passes) + 1, idle = get(&p->idle);
     bool moved;
     put(&p->passes, passes);
+    iw_engine_tell(false);
     if (iw_deferred_run(s))
         iw_engine_sent(s);
     if (atomic_load_explicit(&s->actives, memory_order_relaxed)) {

@@ -61,6 +61,14 @@ struct iw_found {
     uint64_t moved;
 };
 
+/**
+ * Whether this thread has raised an event since it began to make progress, so that somebody of the
+ * program is to run: a source that goes on while bytes come ends here. Thousands of messages may come
+ * in a stretch of the scheduler, and the first may be the one that is waited for.
+ */
+bool iw_engine_told(void);
+void iw_engine_tell(bool told);
+
 /** Runs the sources of a shard that are ready now, of more than IW_PASS_EVENTS so many, but for
  * that of QP @p but; 0: for none. */
 struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but);
