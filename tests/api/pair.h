@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connected QPs of this process over loopback TCP, made with the public API only: the common
+ * Two connected QPs of this process, made with the public API only: the common
  * ground of the API tests. "a" is the active side, "b" the passive one.
  */
 #ifndef ANYWARP_TESTS_PAIR_H

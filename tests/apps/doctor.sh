@@ -52,8 +52,8 @@ expect 0 'note programs on anywarp do not see .*: mlx5_0 ->' \
 expect 0 'warn ANYWARP_CRC=maybe is not understood.* -> auto, on, off ' \
     env ANYWARP_CRC=maybe "$ANYWARP" doctor
 expect 0 'warn ANYWARP_CRCS is set, but there is no such' env ANYWARP_CRCS=on "$ANYWARP" doctor
-expect 0 'ok processes of this host, of one user, can leave TCP' env ANYWARP_SHM=on "$ANYWARP" doctor
-expect 0 'warn processes of this host stay on TCP' env ANYWARP_SHM=on \
+expect 0 'ok processes of this host, of one user, can leave TCP' "$ANYWARP" doctor
+expect 0 'warn processes of this host stay on TCP' \
     sh -c 'ulimit -f 0; trap "" XFSZ; "$ANYWARP" doctor'
 expect 0 'warn ANYWARP_CONGESTION=none is refused' env ANYWARP_CONGESTION=none "$ANYWARP" doctor
 expect 0 'note queue pairs by GID and number are reached at TCP ports 20000-20009, not through NAT' \

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #define DEFAULTS                                                                                   \
-    .ext = true, .connect_ms = 20000, .silence_s = 60, .spin_us = 50, .stats = true,               \
-    .pcap_mb = 64, .faults = true
+    .ext = true, .shm_bytes = 262144, .connect_ms = 20000, .silence_s = 60, .spin_us = 50,         \
+    .stats = true, .pcap_mb = 64, .faults = true
 
 /* Each row changes one of them. */
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -35,8 +35,8 @@ static const struct {
     {"ANYWARP_CRC", "off", false, {DEFAULTS, .crc = IW_OFF}},
     {"ANYWARP_CRC", "maybe", true, {DEFAULTS}},
     {"ANYWARP_CRC", "", false, {DEFAULTS}},
-    {"ANYWARP_SHM", "on", false, {DEFAULTS, .shm_bytes = 262144}},
-    {"ANYWARP_SHM", "off", false, {DEFAULTS}},
+    {"ANYWARP_SHM", "on", false, {DEFAULTS}},
+    {"ANYWARP_SHM", "off", false, {DEFAULTS, .shm_bytes = 0}},
     {"ANYWARP_SHM", "65536", false, {DEFAULTS, .shm_bytes = 65536}},
     {"ANYWARP_SHM", "16777216", false, {DEFAULTS, .shm_bytes = 16777216}},
     {"ANYWARP_SHM", "32768", true, {DEFAULTS}},

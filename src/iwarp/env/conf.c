@@ -254,7 +254,7 @@ static const struct iw_knob knobs[] = {
      parse_crc},
     {"ANYWARP_FPDU", "size", "auto, mss, 128 to 64768", "auto",
      "size of the FPDUs that are sent; mss keeps to one TCP segment", parse_fpdu},
-    {"ANYWARP_SHM", "size", "on, off, 65536 to 16777216", "off",
+    {"ANYWARP_SHM", "size", "on, off, 65536 to 16777216", "on",
      "whether two processes of one host go on through rings in shared memory, and how large a ring "
      "is, a power of two; on is 262144",
      parse_shm},
