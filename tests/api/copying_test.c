@@ -399,13 +399,15 @@ static void *poll_victim(void *arg)
     return NULL;
 }
 
-/** Fills the way to the peer, so that what comes next waits for it to read. */
+/** Fills the way to the peer, so that what comes next waits for it to read: the engine's thread
+ * goes on where a post ends. */
 static void stop_up(struct peer *p)
 {
     struct ibv_sge sge = {(uintptr_t)p->victim.buf, SIDE_BYTES, p->victim.mr->lkey};
     struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
     for (int i = 0; i < 16; i++)
         assert_int_equal(ibv_post_send(p->victim.id->qp, &wr, &bad), 0);
+    usleep(LOOK_MS * 1000);
 }
 
 /**
