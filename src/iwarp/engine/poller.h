@@ -63,8 +63,8 @@ struct iw_found {
 
 /**
  * Whether this thread has raised an event since it began to make progress, so that somebody of the
- * program is to run: a source that goes on while bytes come ends here. Thousands of messages may come
- * in a stretch of the scheduler, and the first may be the one that is waited for.
+ * program is to run: a source that goes on while bytes come ends here. Thousands of messages may
+ * come in a stretch of the scheduler, and the first may be the one that is waited for.
  */
 bool iw_engine_told(void);
 void iw_engine_tell(bool told);
