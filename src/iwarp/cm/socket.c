@@ -243,7 +243,9 @@ int iw_cm_send_frame(struct iw_cm *cm)
     lock_put(&cm->lock);
     bool whole = r == (ssize_t)n->out_len;
     n->out_len = 0;
-    return whole ? 0 : r < 0 ? (int)r : -ECONNABORTED;
+    if (whole)
+        return 0;
+    return r == -EPIPE ? -ECONNRESET : r < 0 ? (int)r : -ECONNABORTED;
 }
 
 void iw_cm_shutdown(struct iw_cm *cm)

@@ -34,6 +34,8 @@ struct iwc_stream_ops {
 struct iwc_stream {
     const struct iwc_stream_ops *ops;
     uint32_t read_ahead; /* bytes to receive with those that are wanted, as calls are dear; or 0 */
+    uint32_t read_first; /* bytes to receive where it is not known what comes, as copies are dear;
+                            or 0: as many as there is room for */
     void *tap;           /* of whoever put other operations in place of its own; NULL: nobody */
     void *faults;        /* of faults/stream.c; NULL: none */
     void *record;        /* of observe/record_stream.c; NULL: none */

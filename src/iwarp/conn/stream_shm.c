@@ -14,6 +14,7 @@
 #define DUE_PARTS 64    /* sends and recvs over TCP, or... */
 #define DUE_BYTES 65536 /* ...bytes, from which on a connection is worth rings */
 #define PART      32768 /* copied before it is published: the other side copies meanwhile */
+#define FIRST     4096  /* received before it is known where to: the rest is copied once */
 #define HEAR      16    /* rings before they are read: a socket holds some hundred */
 #define HEARD     512   /* as many as it holds, and more */
 #define NOT_YET   UINT64_MAX
@@ -70,21 +71,28 @@ static bool take_piece(struct iwc_stream_shm *s, place_fn place, const uint8_t *
     return true;
 }
 
-/** @return as recvv, but 0 if the ring is empty */
+/**
+ * Also what is published meanwhile, as long as there is a place for it.
+ * @return as recvv, but 0 if the ring is empty
+ */
 static ssize_t take(struct iwc_stream_shm *s, const struct iovec *iov, unsigned n)
 {
     const uint8_t *p;
-    ssize_t there = iwc_ring_look(&s->in, &p), taken = 0;
-    if (there <= 0)
-        return there;
-    tsan_acquire(&iwc_stream_order);
     place_fn place = n == 1 ? place_own : s->user->place;
-    for (; n > 0 && taken < there; iov++, n--) {
-        size_t left = (size_t)(there - taken), len = iov->iov_len < left ? iov->iov_len : left;
-        if (!take_piece(s, place, p + taken, iov->iov_base, len))
+    ssize_t there = 0, taken = 0;
+    size_t at = 0;
+    while (n > 0 && (there = iwc_ring_look(&s->in, &p)) > 0) {
+        size_t left = iov->iov_len - at, len = left < (size_t)there ? left : (size_t)there;
+        tsan_acquire(&iwc_stream_order);
+        if (!take_piece(s, place, p, (uint8_t *)iov->iov_base + at, len))
             return -EFAULT;
         taken += (ssize_t)len;
+        at = len < left ? at + len : 0;
+        iov += !at;
+        n -= !at;
     }
+    if (!taken)
+        return there;
     if (iwc_ring_relieves(&s->in))
         iwc_stream_shm_ring(s);
     return taken;
@@ -296,6 +304,7 @@ bool iwc_stream_shm_switch_in(struct iwc_stream_shm *s, uint64_t pos)
         return false;
     s->from_ring = true;
     s->base.read_ahead = 0;
+    s->base.read_first = FIRST;
     return true;
 }
 

@@ -439,7 +439,9 @@ static ssize_t read_on(struct iw_qp *qp)
     if (rx->direct.left || iw_direct_plan(qp))
         return read_direct(qp);
     uint32_t end = rx->staged_at + rx->staged;
-    uint32_t room = IW_STAGING_BYTES - end;
+    uint32_t room = IW_STAGING_BYTES - end, first = qp->stream->read_first;
+    if (first && first < room)
+        room = first;
     ssize_t n = qp->stream->ops->recv(qp->stream, rx->staging + end, room);
     if (n > 0) {
         if ((uint32_t)n < room)
@@ -509,8 +511,8 @@ void iw_rx_abandon(struct iw_qp *qp)
     assert_held(&qp->rx.lock);
     iw_early_drop(qp);
     unstage(&qp->rx);
-    /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. To what is
-     * in a ring there may be none, and it makes no reset. */
+    /* Unread bytes would make our FIN a reset. There is an end to them: the peer's is in. To what
+     * is in a ring there may be none, and it makes no reset. */
     if (!qp->rx.fin_seen && !iw_rings_carry(qp) && staging_take(&qp->rx))
         while (discard(qp) > 0) /* a stream over another gives less than there is room */
             ;
