@@ -29,11 +29,13 @@ BELOW['preload'] = ['common', 'uverbs', 'preload']
 RSOCKETS = ('rsocket rbind rlisten raccept rconnect rshutdown rclose rget rset rrecv rsend rpoll '
             'rfcntl').split()
 PROGRAMS = {'uverbs': ('ibv_', 'rdma_'), 'al': ('ibv_', 'rdma_'), 'kverbs': ('ibv_', 'rdma_'),
-            'preload': ('ibv_', '_ibv_query_gid_ex', 'rdma_', *RSOCKETS)}
+            'preload': ('ibv_', '_ibv_query_gid_ex', 'rdma_', 'rs_interrupt',
+                        'rs_set_interruptible', *RSOCKETS)}
 
 # Headers that declare what other files define, and why.
 SHARED = {
     'cma/cma.h': 'the one header of librdmacm, whose files are parts of one thing',
+    'common/interrupt.h': 'the door of librdmacm for librspreload',
     'cma/rs/rs.h': 'the one header of rsockets, whose files are parts of one thing',
     'iwarp/cm/endpoint.h': 'the steps of one struct iw_cm, file by file',
     'iwarp/cm/port.h': 'the face of the RNIC for librdmacm',

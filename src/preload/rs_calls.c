@@ -54,11 +54,9 @@ static int stand_for(int fd, int rs, int domain, enum pre_state state)
     return fd;
 }
 
-EXPORT int socket(int domain, int type, int protocol)
+/** Has an rsocket stand for @p fd. @return fd, or -1 and errno */
+static int on_rsocket(int fd, int domain, int type, int protocol)
 {
-    int fd = NEXT(socket_fn *, "socket")(domain, type, protocol);
-    if (fd < 0 || !pre_wanted(domain, type & KIND, protocol))
-        return fd;
     int rs = rsocket(domain, type, protocol);
     if (rs < 0 && pre_may_be_plain())
         return fd; /* without RDMA it is what it was */
@@ -71,6 +69,17 @@ EXPORT int socket(int domain, int type, int protocol)
     set_size(rs, RDMA_RQSIZE, "RS_RQ_SIZE");
     set_size(rs, RDMA_INLINE, "RS_INLINE");
     return stand_for(fd, rs, domain, PRE_NEW);
+}
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+    int fd = NEXT(socket_fn *, "socket")(domain, type, protocol);
+    if (fd < 0 || !pre_wanted(domain, type & KIND, protocol))
+        return fd;
+    pre_shield();
+    fd = on_rsocket(fd, domain, type, protocol);
+    pre_unshield();
+    return fd;
 }
 
 EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)

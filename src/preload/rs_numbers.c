@@ -35,25 +35,7 @@ __attribute__((constructor)) static void start(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-struct pre_socket *pre_get(int fd)
-{
-    if (fd < 0 || fd >= RS_NUMBERS)
-        return NULL;
-    for (;;) {
-        struct pre_socket *s = atomic_load(&numbers[fd]);
-        if (!s)
-            return NULL;
-        unsigned refs = atomic_load(&s->refs);
-        while (refs && !atomic_compare_exchange_weak(&s->refs, &refs, refs + 1))
-            ;
-        if (refs && atomic_load(&numbers[fd]) == s)
-            return s;
-        if (refs)
-            pre_put(s);
-    }
-}
-
-void pre_put(struct pre_socket *s)
+static void unref(struct pre_socket *s)
 {
     if (atomic_fetch_sub(&s->refs, 1) != 1)
         return;
@@ -68,15 +50,52 @@ void pre_put(struct pre_socket *s)
     errno = saved;
 }
 
+/** @return a reference to what the number stands for */
+static struct pre_socket *ref(int fd)
+{
+    for (;;) {
+        struct pre_socket *s = atomic_load(&numbers[fd]);
+        if (!s)
+            return NULL;
+        unsigned refs = atomic_load(&s->refs);
+        while (refs && !atomic_compare_exchange_weak(&s->refs, &refs, refs + 1))
+            ;
+        if (refs && atomic_load(&numbers[fd]) == s)
+            return s;
+        if (refs)
+            unref(s);
+    }
+}
+
+struct pre_socket *pre_get(int fd)
+{
+    if (fd < 0 || fd >= RS_NUMBERS || !atomic_load(&numbers[fd]))
+        return NULL;
+    pre_shield();
+    struct pre_socket *s = ref(fd);
+    if (!s)
+        pre_unshield();
+    return s;
+}
+
+void pre_put(struct pre_socket *s)
+{
+    unref(s);
+    pre_unshield();
+}
+
 struct pre_socket *pre_new(int rs, int domain, enum pre_state state)
 {
+    pre_shield();
     pthread_mutex_lock(&free_lock);
     struct pre_socket *s = free_sockets;
     if (s)
         free_sockets = s->free;
     pthread_mutex_unlock(&free_lock);
-    if (!s && !(s = calloc(1, sizeof *s)))
+    if (!s && !(s = calloc(1, sizeof *s))) {
+        pre_unshield();
         return NULL;
+    }
     s->rs = rs;
     s->domain = domain;
     s->own_len = s->peer_len = 0;
@@ -100,7 +119,7 @@ void pre_set(int fd, struct pre_socket *s)
         ;
     struct pre_socket *old = atomic_exchange(&numbers[fd], s);
     if (old)
-        pre_put(old);
+        unref(old);
 }
 
 void pre_release(struct pre_socket *s, void (*each)(int fd))
@@ -110,6 +129,6 @@ void pre_release(struct pre_socket *s, void (*each)(int fd))
         if (!atomic_compare_exchange_strong(&numbers[fd], &old, NULL))
             continue;
         each(fd);
-        pre_put(s);
+        unref(s);
     }
 }

@@ -38,6 +38,16 @@ struct pre_socket {
     struct pre_socket *free;
 };
 
+/**
+ * Between the two this thread is not cancelled, at whatever point of the call: it would leave locks
+ * and references behind. A call that waits ends then, and the thread with the last pre_unshield().
+ * Both keep errno.
+ */
+void pre_shield(void);
+void pre_unshield(void);
+
+/* Who has a socket by one of these, until pre_put(), is shielded. */
+
 /** The socket that a number stands for, to be given back by pre_put(); NULL: none. */
 struct pre_socket *pre_get(int fd);
 /** Keeps errno. The last one closes the rsocket. */

@@ -118,7 +118,8 @@ RDMACM_1.1 <- RDMACM_1.0
 RDMACM_1.2 <- RDMACM_1.1
 RDMACM_1.3 <- RDMACM_1.2
 RDMACM_1.4 <- RDMACM_1.3
-RDMACM_1.5 <- RDMACM_1.4'
+RDMACM_1.5 <- RDMACM_1.4
+ANYWARP_PRIVATE_1' '^rs_[a-z_]*@ANYWARP_PRIVATE_1$|^ANYWARP_PRIVATE_1@'
 
 check "$BUILDDIR/.libs/libibal.so.1" libibal.so.1 "$here/libibal.symbols" IBAL_1.0
 check "$BUILDDIR/.libs/libkverbs.so.1" libkverbs.so.1 "$here/libkverbs.symbols" KVERBS_1

@@ -191,17 +191,22 @@ void rs_post_ctrl(struct rs *rs, enum rs_ctrl ctrl);
 /** Handles what the CM tells. @return whether there was something */
 bool rs_step(struct rs *rs);
 
+/* interrupt.c */
+
+/** This thread's eventfd; -1 if there are no more descriptors. */
+int rs_wake_fd(void);
+/** In a child of fork(): the eventfd is the parent's, too, whose wake-ups are not to be taken. */
+void rs_wake_forked(void);
+/** Whether this thread was interrupted, and may be. */
+bool rs_is_interrupted(void);
+
 /* wait.c */
 
 /** Moves a socket on and wakes who waits for it. Lock held. */
 void rs_progress(struct rs *rs);
 void rs_wake_all(struct rs *rs);
-/** This thread's eventfd; -1 if there are no more descriptors. */
-int rs_wake_fd(void);
 void rs_wake_drain(int fd);
 void rs_wake(int fd);
-/** In a child of fork(): the eventfd is the parent's, too, whose wake-ups are not to be taken. */
-void rs_wake_forked(void);
 /** Asks for a wake-up when something completes. Lock held. */
 void rs_arm(struct rs *rs);
 /** Waits, giving up the lock meanwhile, until @p ready(rs). @return 0, -EAGAIN, -EINTR, -ENOMEM */
@@ -210,7 +215,8 @@ uint64_t rs_now_us(void);
 /** Adds a waiter, or takes it off. Lock held; queue_lock guards the list, too. */
 void rs_enlist(struct rs *rs, struct rs_waiter *w, int wake);
 void rs_delist(struct rs *rs, struct rs_waiter *w);
-/** poll(), that no program interposes. @return its result or -errno */
+/** poll(), that no program interposes. @return its result or -errno; -EINTR to who is interrupted
+ * and would wait */
 int rs_sleep(struct pollfd *fds, nfds_t n, int timeout_ms);
 
 /* service.c */

@@ -5,41 +5,6 @@
 
 #include <time.h>
 
-static pthread_key_t wake_key;
-static pthread_once_t wake_once = PTHREAD_ONCE_INIT;
-
-static void wake_close(void *value)
-{
-    sys_close((int)(intptr_t)value - 1);
-}
-
-static void wake_init(void)
-{
-    pthread_key_create(&wake_key, wake_close);
-}
-
-int rs_wake_fd(void)
-{
-    pthread_once(&wake_once, wake_init);
-    intptr_t value = (intptr_t)pthread_getspecific(wake_key);
-    if (value)
-        return (int)value - 1;
-    long fd = sys_eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    pthread_setspecific(wake_key, (void *)(intptr_t)(fd + 1));
-    return (int)fd;
-}
-
-void rs_wake_forked(void)
-{
-    pthread_once(&wake_once, wake_init);
-    intptr_t value = (intptr_t)pthread_getspecific(wake_key);
-    if (value)
-        sys_close((int)value - 1);
-    pthread_setspecific(wake_key, NULL);
-}
-
 void rs_wake(int fd)
 {
     uint64_t one = 1;
@@ -178,6 +143,8 @@ int rs_sleep(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
     struct timespec t = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
     int saved = errno;
+    if (timeout_ms && rs_is_interrupted())
+        return -EINTR;
     long r = syscall(SYS_ppoll, fds, n, timeout_ms < 0 ? NULL : &t, NULL, 0);
     if (r < 0)
         r = -errno;
