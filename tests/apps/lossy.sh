@@ -36,8 +36,8 @@ for how in 'ud_verbs tag_lat' 'ud_verbs ucp_am_lat' 'rc_v tag_lat' 'rc_v ucp_put
     read -r transport what <<<"$how"
     export UCX_TLS=$transport,self
     port=$(free_port)
-    start_server server "$port" "${servers[@]}" ucx_perftest -t "$what" -n 500 -w 10 -p "$port"
-    start client ucx_perftest -t "$what" -n 500 -w 10 -p "$port" 10.77.0.2
+    start_server server "$port" "${servers[@]}" "${ucx_perftest[@]}" -t "$what" -n 500 -w 10 -p "$port"
+    start client "${ucx_perftest[@]}" -t "$what" -n 500 -w 10 -p "$port" 10.77.0.2
     expect_status "UCX, $how" client 120 0 server
     expect_status "UCX, $how" server 60 0 client
 done

@@ -130,8 +130,8 @@ tag_latency()
 {
     local port
     port=$(free_port)
-    start_server server "$port" ucx_perftest -t "${2-tag_lat}" -n 100 -w 10 -p "$port"
-    start client ucx_perftest -t "${2-tag_lat}" -n 100 -w 10 -p "$port" 127.0.0.1
+    start_server server "$port" "${ucx_perftest[@]}" -t "${2-tag_lat}" -n 100 -w 10 -p "$port"
+    start client "${ucx_perftest[@]}" -t "${2-tag_lat}" -n 100 -w 10 -p "$port" 127.0.0.1
     expect_status "UCX's ${2-tags}, $1" client 60 0 server
     expect_status "UCX's ${2-tags}, $1" server 30 0 client
 }
@@ -153,8 +153,8 @@ if command -v ucx_perftest >/dev/null && compgen -G '/usr/lib/*/ucx/libuct_ib.so
         'get -D zcopy -s 65536' 'am_lat -s 8'; do
         port=$(free_port)
         read -ra options <<<"-x rc_verbs -d anyroce0:1 -n 500 -p $port -t $how"
-        start_server server "$port" ucx_perftest "${options[@]}"
-        start client ucx_perftest "${options[@]}" 127.0.0.1
+        start_server server "$port" "${ucx_perftest[@]}" "${options[@]}"
+        start client "${ucx_perftest[@]}" "${options[@]}" 127.0.0.1
         expect_status "UCX, $how" client 60 0 server
         expect_status "UCX, $how" server 30 0 client
     done

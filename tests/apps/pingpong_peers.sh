@@ -21,7 +21,7 @@ begin()
 }
 
 # A peer that is stopped is alive: longer than any time of the attributes, and nothing fails.
-begin 0.3 ibv_rc_pingpong -g 1 -n 100000
+begin 0.3 ibv_rc_pingpong -g 1 -n 300000
 "$ANYWARP" stat ibv_rc_pingpong | grep -qE ' peer_qp 0x[0-9a-f]{6} dial connected ' ||
     failed 'anywarp stat does not tell of the number' client
 "$ANYWARP" stat ibv_rc_pingpong | grep -qE ' type RC device iWARP ' ||
@@ -35,7 +35,7 @@ expect_status "stopped for $stopped_s s" server 20 0 client
 
 # UC on a RoCE device, which stat tells apart.
 export ANYWARP_DEVICES=anyroce0=roce:
-begin 0.3 ibv_uc_pingpong -d anyroce0 -g 0 -n 100000
+begin 0.3 ibv_uc_pingpong -d anyroce0 -g 0 -n 5000000
 "$ANYWARP" stat ibv_uc_pingpong | grep -qE ' type UC device RoCE ' ||
     failed 'anywarp stat does not tell UC from RC' client
 "$ANYWARP" top --delay 0.1 >"$dir/top" </dev/null

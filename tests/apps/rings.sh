@@ -33,9 +33,9 @@ within 20 settled || {
 lines=$(wc -l <"$dir/client")
 within 10 lines_at_least client $((lines + 2)) || failed "they do not go on" client server
 stop client
-kill "${pids[server]}" 2>/dev/null # it may end with the connections
-ended server 10
-[ $status != none ] || failed "the server hangs" server
+within 10 gone server || failed "the server hangs" server
+wait "${pids[server]}" 2>/dev/null # it ends with the connections, and frees what its other thread is at
+unset 'pids[server]'
 
 export ANYWARP_SHM=on
 port=$(free_port)

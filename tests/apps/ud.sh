@@ -65,8 +65,8 @@ if ! sanitized && command -v ucx_perftest >/dev/null && compgen -G '/usr/lib/*/u
     for tls in ud_verbs,self rc_v,ud_v,self; do
         for test in tag_lat tag_bw ucp_put_lat ucp_get ucp_fadd ucp_am_lat; do
             port=$(free_port)
-            start_server server "$port" "${there[@]}" "UCX_TLS=$tls" ucx_perftest -p "$port"
-            start client "${there[@]}" "UCX_TLS=$tls" ucx_perftest -t $test -n 200 -p "$port" 127.0.0.1
+            start_server server "$port" "${there[@]}" "UCX_TLS=$tls" "${ucx_perftest[@]}" -p "$port"
+            start client "${there[@]}" "UCX_TLS=$tls" "${ucx_perftest[@]}" -t $test -n 200 -p "$port" 127.0.0.1
             expect_status "UCX $tls $test" client 120 0 server
             expect_status "UCX $tls $test" server 30 0 client
         done
