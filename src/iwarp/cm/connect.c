@@ -104,7 +104,8 @@ void iw_cm_tell_failed(struct iw_cm *cm)
         ev.private_data = cm->nego->peer.pd;
         ev.private_data_len = cm->nego->peer.pd_len;
     }
-    cm->reserved = NULL;
+    /* Who destroys the QP is not held up by a Request that is on its way. */
+    __atomic_store_n(&cm->reserved, NULL, __ATOMIC_RELAXED);
     if (qp) {
         iw_cm_log_failure(cm, status, qp->pub.qp_num);
         iw_qp_unreserve(qp, !cm->hands_off);
@@ -246,7 +247,7 @@ static int request(struct iw_cm *cm)
         .crc = iw_cm_wants_crc(cm),
         .ext = iw_conf()->ext && !cm->retried,
         .p2p = !cm->retried,
-        .shm = iw_cm_shm_may(cm, cm->reserved),
+        .shm = iw_cm_shm_may(cm, __atomic_load_n(&cm->reserved, __ATOMIC_RELAXED)),
         .rtr = MPA_RTR_WRITE | MPA_RTR_READ,
         .ird = cm->depth[1],
         .ord = cm->depth[0],
