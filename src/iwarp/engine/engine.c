@@ -225,7 +225,6 @@ static void *end(int error)
 /** What moves bytes once may do so again: to look costs less than to be woken. */
 static void run(struct iw_shard *s)
 {
-    iw_engine_tell(false);
     for (int i = 0; i < PASSES && iw_engine_run_ready(s, 0).moved; i++)
         if (iw_engine_told())
             sched_yield(); /* to whom the event woke */

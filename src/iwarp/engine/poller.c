@@ -22,19 +22,20 @@
 
 static __thread bool told;
 
+void iw_engine_tell(void)
+{
+    told = true;
+}
+
 bool iw_engine_told(void)
 {
     return told;
 }
 
-void iw_engine_tell(bool now)
-{
-    told = now;
-}
-
 struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but)
 {
     struct epoll_event ev[IW_PASS_EVENTS];
+    told = false;
     iw_source_take_begin();
     struct iw_found f = {.ready = sys_epoll_look(s->sockets, ev, IW_PASS_EVENTS)};
     for (long i = 0; i < f.ready; i++) {
@@ -165,7 +166,6 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     uint32_t passes = get(&p->passes) + 1, idle = get(&p->idle);
     bool moved;
     put(&p->passes, passes);
-    iw_engine_tell(false);
     if (iw_deferred_run(s))
         iw_engine_sent(s);
     if (atomic_load_explicit(&s->actives, memory_order_relaxed)) {

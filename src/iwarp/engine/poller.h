@@ -61,13 +61,14 @@ struct iw_found {
     uint64_t moved;
 };
 
+/** An event was raised, in the pass that this thread is in. */
+void iw_engine_tell(void);
 /**
- * Whether this thread has raised an event since it began to make progress, so that somebody of the
- * program is to run: a source that goes on while bytes come ends here. Thousands of messages may
- * come in a stretch of the scheduler, and the first may be the one that is waited for.
+ * Whether one was, so that somebody of the program is to run: a source that goes on while bytes
+ * come ends here. Thousands of messages may come in a stretch of the scheduler, and the first may
+ * be the one that is waited for.
  */
 bool iw_engine_told(void);
-void iw_engine_tell(bool told);
 
 /** Runs the sources of a shard that are ready now, of more than IW_PASS_EVENTS so many, but for
  * that of QP @p but; 0: for none. */

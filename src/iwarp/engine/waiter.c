@@ -25,7 +25,7 @@ static __thread bool heard;
 bool iw_engine_hears(int fd)
 {
     heard |= fd == awaited;
-    iw_engine_tell(true);
+    iw_engine_tell();
     return fd == awaited;
 }
 
@@ -123,7 +123,6 @@ int iw_engine_wait(int fd)
     iw_engine_arm(NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     heard = false;
-    iw_engine_tell(false);
     awaited = fd;
     r = wait_on_sockets(fd);
     pthread_setcancelstate(state, &state);
