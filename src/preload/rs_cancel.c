@@ -11,7 +11,7 @@ static __thread unsigned depth;
 static __thread bool known;      /* to rs_interrupt() */
 static __thread int state, type; /* of cancellation, of the program */
 
-/** Whoever cancels this thread behind that is heard, and who did before has ended it. */
+/** Whoever cancels this thread behind that is heard, and who did before ends it here. */
 static void introduce(void)
 {
     int saved;
@@ -19,6 +19,7 @@ static void introduce(void)
     rs_set_interruptible(false);
     known = true;
     pthread_setcancelstate(saved, NULL);
+    pthread_testcancel();
 }
 
 void pre_shield(void)
@@ -49,8 +50,10 @@ void pre_unshield(void)
 
 EXPORT int pthread_cancel(pthread_t thread)
 {
-    int r = NEXT(int (*)(pthread_t), "pthread_cancel")(thread);
+    int saved, r = NEXT(int (*)(pthread_t), "pthread_cancel")(thread);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved); /* it may be asynchronous here, too */
     if (!r)
         rs_interrupt(thread);
+    pthread_setcancelstate(saved, NULL);
     return r;
 }

@@ -26,7 +26,7 @@
 
 static int listener, ends[2];
 static struct sockaddr_in address;
-static atomic_int began, received;
+static atomic_int began, received, late;
 
 static void *call(void *unused)
 {
@@ -87,6 +87,15 @@ static void *transmit_at_once(void *fd)
     return NULL;
 }
 
+/** Is cancelled before its first call. */
+static void *come_late(void *fd)
+{
+    begin(PTHREAD_CANCEL_DEFERRED);
+    while (!atomic_load(&late))
+        ;
+    return receive(fd);
+}
+
 /** Waits for a byte whoever cancels it. */
 static void *stay(void *fd)
 {
@@ -140,6 +149,18 @@ static void who_works(unsigned round)
     CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
 }
 
+static void who_comes_late(void)
+{
+    void *result;
+    open_ends();
+    pthread_t thread = thread_of(come_late, &ends[1]);
+    CHECK(pthread_cancel(thread) == 0);
+    atomic_store(&late, 1);
+    CHECK(pthread_join(thread, &result) == 0);
+    CHECK(result == PTHREAD_CANCELED);
+    close_ends();
+}
+
 static void who_does_not_want_to(void)
 {
     void *result;
@@ -169,6 +190,7 @@ int main(int argc, char **argv)
         who_waits(receive);
         who_works(round);
     }
+    who_comes_late();
     who_does_not_want_to();
     CHECK(close(listener) == 0);
     puts("ok");
