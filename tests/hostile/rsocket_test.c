@@ -35,7 +35,7 @@ struct rogue {
 
 static struct rogue rogue;
 
-static int start(void **unused)
+static int begin(void **unused)
 {
     socklen_t len = sizeof addr;
     int mappings = 2;
@@ -47,7 +47,7 @@ static int start(void **unused)
            rgetsockname(listener, (struct sockaddr *)&addr, &len);
 }
 
-static int stop(void **unused)
+static int finish(void **unused)
 {
     (void)unused;
     return rclose(listener);
@@ -290,5 +290,5 @@ int main(void)
         cmocka_unit_test(more_than_was_offered),    cmocka_unit_test(buffers_that_are_not_there),
         cmocka_unit_test(a_mapping_without_rights),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, begin, finish);
 }

@@ -159,9 +159,9 @@ static void where_the_engine_is(void **state)
     assert_false(iw_source_wait_engine(8));
 }
 
-static atomic_uint at; /* the number of the QP where stop() stays */
+static atomic_uint at; /* the number of the QP where halt() stays */
 
-static bool stop(struct iw_source *s, uint32_t events)
+static bool halt(struct iw_source *s, uint32_t events)
 {
     atomic_store(&at, s->qp_num);
     while (!atomic_load(&done))
@@ -179,7 +179,7 @@ static void what_the_engine_has_taken(void **state)
     assert_int_equal(iw_source_add(&source, fd, EPOLLIN, stay), 0);
     for (int i = 0; i < 2; i++) {
         fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        assert_int_equal(iw_source_add(&two[i], fds[i], EPOLLIN | EPOLLET, stop), 0);
+        assert_int_equal(iw_source_add(&two[i], fds[i], EPOLLIN | EPOLLET, halt), 0);
     }
     make_readable();
     wait_for(&inside);
