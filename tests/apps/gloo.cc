@@ -78,10 +78,17 @@ static void broadcast(const Group &group, int count)
         expect("broadcast", count, i, v[i], element(root, i));
 }
 
+/* What connectFullMesh() takes: a Store, or in later releases a pointer. */
+struct Store {
+    std::shared_ptr<gloo::rendezvous::Store> store;
+    operator gloo::rendezvous::Store &() { return *store; }
+    operator std::shared_ptr<gloo::rendezvous::Store>() { return store; }
+};
+
 static void all(char **argv)
 {
     auto device = gloo::transport::ibverbs::CreateDevice({argv[4], 1, atoi(argv[5])});
-    gloo::rendezvous::FileStore store(argv[3]);
+    Store store = {std::make_shared<gloo::rendezvous::FileStore>(argv[3])};
     auto &group =
         *new Group(std::make_shared<gloo::rendezvous::Context>(atoi(argv[1]), atoi(argv[2])));
     group->connectFullMesh(store, device);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "env/eventfd.h"
 
+#include "common/sanitizer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +17,12 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#ifdef ANYWARP_ASAN
+#define LAST 63 /* that of gcc 16 does not tell of the handler of 64 */
+#else
+#define LAST 64
+#endif
 
 static bool readable(int fd)
 {
@@ -168,7 +176,7 @@ static void restart_rule(void **state)
     } rows[] = {
         {SIGUSR1, SA_RESTART, on_signal, true},
         {SIGUSR1, 0, on_signal, false},
-        {64, 0, on_signal, false},
+        {LAST, 0, on_signal, false},
         {1, 0, on_signal, false},
         {SIGBUS, 0, on_signal, true},
         {SIGUSR1, 0, SIG_IGN, true},
