@@ -46,6 +46,13 @@ sanitized()
     "$ANYWARP" env | grep -q san.so
 }
 
+# rping_since VERSION: rping is of that rdma-core or a later one, as Debian's packages say.
+rping_since()
+{
+    local version
+    version=$(dpkg-query -W -f '${Version}' rdmacm-utils 2>/dev/null) && dpkg --compare-versions "$version" ge "$1"
+}
+
 # need_tls: skips the test where the libraries have none; else leaves the key "try" in $dir/psk.
 need_tls()
 {
