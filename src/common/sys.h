@@ -7,8 +7,9 @@
  * descriptor of ours goes through this file. Each function returns what the kernel returned:
  * a result >= 0, or a negative errno; errno itself is left alone.
  *
- * The two blocking waits, sys_wait() and sys_wait_fd(), are libc calls on purpose: they are
- * cancellation points, and who interposes epoll_wait() and ppoll() passes our descriptors on.
+ * The blocking wait of the program's threads, sys_wait_fd(), is a libc call on purpose: it is a
+ * cancellation point, and who interposes ppoll() passes our descriptors on. epoll_wait() of newer
+ * librspreloads does not.
  */
 #ifndef ANYWARP_SYS_H
 #define ANYWARP_SYS_H
@@ -273,10 +274,10 @@ _SYS_INLINE long sys_epoll_look(int epfd, struct epoll_event *ev, int max)
     _SYS_RET(syscall(SYS_epoll_pwait, epfd, ev, max, 0, NULL, 8));
 }
 
-/** Waits on an epoll set, timeout in milliseconds, -1 for ever. A cancellation point. */
-_SYS_INLINE long sys_wait(int epfd, struct epoll_event *ev, int max, int timeout_ms)
+/** Waits on an epoll set, for a thread of our own. No cancellation point. */
+_SYS_INLINE long sys_wait(int epfd, struct epoll_event *ev, int max)
 {
-    _SYS_RET(epoll_wait(epfd, ev, max, timeout_ms));
+    _SYS_RET(syscall(SYS_epoll_pwait, epfd, ev, max, -1, NULL, 8));
 }
 
 /**

@@ -423,6 +423,10 @@ static void over_ipv6(void **unused)
     len = sizeof addr;
     assert_int_equal(rgetsockname(fd, (struct sockaddr *)&addr, &len), 0);
     assert_int_equal(from_len, len);
+    len = 0;
+    assert_int_equal(rgetsockname(fd, NULL, &len), 0);
+    assert_int_equal(len, sizeof addr);
+    expect_errno(rgetsockname(fd, NULL, &len), EFAULT);
     assert_int_equal(from.sin6_port, addr.sin6_port);
     expect_errno(rrecv(fd, &c, 1, 0), EAGAIN);
     assert_int_equal(rsend(child, "6", 1, 0), 1);

@@ -10,7 +10,8 @@ void rs_copy_address(const struct sockaddr *from, struct sockaddr *to, socklen_t
 {
     socklen_t size =
         from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    memcpy(to, from, *len < size ? *len : size);
+    if (*len)
+        memcpy(to, from, *len < size ? *len : size);
     *len = size;
 }
 
@@ -20,7 +21,7 @@ static int name(int socket, struct sockaddr *addr, socklen_t *len,
     struct rs *rs = rs_get(socket);
     if (!rs)
         return rs_dgram_name(socket, addr, len, of == rdma_get_peer_addr);
-    if (!addr || !len)
+    if (!len || (!addr && *len)) /* rdma-core's librspreload asks so whether it has a name */
         return rs_fail(EFAULT);
     rs_copy_address(of(rs->id), addr, len);
     return 0;

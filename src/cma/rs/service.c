@@ -70,7 +70,7 @@ static void *service_main(void *unused)
 {
     struct epoll_event events[EVENTS];
     for (;;) {
-        long n = sys_wait(service_epoll, events, EVENTS, -1);
+        long n = sys_wait(service_epoll, events, EVENTS);
         for (long i = 0; i < n; i++)
             serve(events[i].data.u64);
     }

@@ -208,7 +208,7 @@ static long wait_for_work(struct iw_linger *l, struct epoll_event *ev)
     occasion = false;
     if (lingers)
         iw_linger_end(l, n > 0);
-    return n ? n : sys_wait(iw_engine.wait_set, ev, WAKES, -1);
+    return n ? n : sys_wait(iw_engine.wait_set, ev, WAKES);
 }
 
 /** The program has closed what it does not know: without descriptors there is nothing to do. */
