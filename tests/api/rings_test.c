@@ -25,10 +25,13 @@
 
 #include <cmocka.h>
 
-#define WARM   100 /* messages make a connection leave TCP */
-#define BULK   (256 * 1024)
-#define LIMIT  30 /* s */
-#define ROUNDS 2000
+#define WARM      100 /* messages make a connection leave TCP */
+#define BULK      (256 * 1024)
+#define LIMIT     30 /* s */
+#define ROUNDS    2000
+#define LINE      128 /* of iwc_ring_ctl */
+#define FLAGS     256 /* the line of `awake` and, 4 further, `wants_room` */
+#define DIRECTION 384
 
 /* A child of a process with threads starts some, too. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
@@ -385,18 +388,17 @@ static void a_poller_that_stops(void **state)
 
 static bool ended(struct pair *p)
 {
-    struct ibv_qp_attr attr;
+    struct ibv_qp_attr a, b;
     struct ibv_qp_init_attr init;
-    assert_int_equal(ibv_query_qp(p->a.id->qp, &attr, IBV_QP_STATE, &init), 0);
-    bool a = attr.qp_state == IBV_QPS_ERR;
-    assert_int_equal(ibv_query_qp(p->b.id->qp, &attr, IBV_QP_STATE, &init), 0);
-    return a && attr.qp_state == IBV_QPS_ERR;
+    assert_int_equal(ibv_query_qp(p->a.id->qp, &a, IBV_QP_STATE, &init), 0);
+    assert_int_equal(ibv_query_qp(p->b.id->qp, &b, IBV_QP_STATE, &init), 0);
+    return a.qp_state == IBV_QPS_ERR && b.qp_state == IBV_QPS_ERR;
 }
 
-static void drain(struct side *s)
+static void drain(struct pair *p)
 {
     struct ibv_wc wc[16];
-    while (ibv_poll_cq(s->cq, 16, wc) > 0)
+    while (ibv_poll_cq(p->a.cq, 16, wc) > 0 || ibv_poll_cq(p->b.cq, 16, wc) > 0)
         ;
 }
 
@@ -413,11 +415,17 @@ static void until_ended(struct pair *p, volatile uint64_t *at, uint64_t lie)
         side_post(&p->a, &p->b, IBV_WR_RDMA_WRITE, i, 0, 4000, SIDE_BYTES / 2, IBV_SEND_SIGNALED);
         side_post(&p->b, &p->a, IBV_WR_RDMA_WRITE, i, 0, 4000, SIDE_BYTES / 2, IBV_SEND_SIGNALED);
         *at = lie;
-        drain(&p->a);
-        drain(&p->b);
+        drain(p);
     }
+}
+
+static void close_ended(struct pair *p, uint8_t *view, size_t len)
+{
     side_event(&p->a, RDMA_CM_EVENT_DISCONNECTED);
     side_event(&p->b, RDMA_CM_EVENT_DISCONNECTED);
+    pair_close(p, 0);
+    munmap(view, len);
+    await_mapped(0);
 }
 
 static void lies_end_the_connection(void **state)
@@ -430,11 +438,10 @@ static void lies_end_the_connection(void **state)
         size_t len;
         open_in_rings(&p);
         uint8_t *at = own_view(&len);
-        /* Two directions; the producer's line and the consumer's. */
-        until_ended(&p, (volatile uint64_t *)(at + 128 * (i % 4)), lies[i / 4]);
-        pair_close(&p, 0);
-        munmap(at, len);
-        await_mapped(0);
+        /* Two directions; the producer's counter and the consumer's. */
+        size_t counter = i % 4 / 2 * DIRECTION + i % 2 * LINE;
+        until_ended(&p, (volatile uint64_t *)(at + counter), lies[i / 4]);
+        close_ended(&p, at, len);
     }
 }
 
@@ -453,14 +460,9 @@ static void garbage_in_the_data_ends_it(void **state)
             side_post(&p.a, &p.b, IBV_WR_RDMA_WRITE, i, 0, 4000, 0, IBV_SEND_SIGNALED);
             for (unsigned k = 0; k < 4096; k++)
                 at[sysconf(_SC_PAGESIZE) + (unsigned)rand_r(&seed) % BULK] = (uint8_t)rand_r(&seed);
-            drain(&p.a);
-            drain(&p.b);
+            drain(&p);
         }
-        side_event(&p.a, RDMA_CM_EVENT_DISCONNECTED);
-        side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
-        pair_close(&p, 0);
-        munmap(at, len);
-        await_mapped(0);
+        close_ended(&p, at, len);
     }
 }
 
@@ -473,11 +475,10 @@ static void flags_that_are_scribbled_over(void **state)
     need_views();
     open_in_rings(&p);
     uint8_t *at = own_view(&len);
+    volatile uint32_t *flags[] = {(void *)(at + FLAGS), (void *)(at + DIRECTION + FLAGS)};
     for (unsigned i = 0; i < ROUNDS; i++) {
-        *(volatile uint32_t *)(at + 128 + 12) = 1; /* both directions want room */
-        *(volatile uint32_t *)(at + 256 + 128 + 12) = i;
-        *(volatile uint32_t *)(at + 128 + 8) = 0; /* and are armed */
-        *(volatile uint32_t *)(at + 256 + 128 + 8) = 0;
+        flags[0][1] = flags[1][1] = i; /* both directions want room */
+        flags[0][0] = flags[1][0] = 0; /* and are armed */
         ping_pong(&p, 1);
     }
     pair_close(&p, 1);

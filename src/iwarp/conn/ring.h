@@ -28,8 +28,9 @@
 struct iwc_ring_ctl {
     _Alignas(IWC_RING_LINE) _Atomic uint64_t head; /* bytes ever published; the producer's */
     _Alignas(IWC_RING_LINE) _Atomic uint64_t tail; /* bytes ever used; the consumer's */
-    _Atomic uint32_t awake;                        /* the consumer looks by itself; 0: armed */
-    _Atomic uint32_t wants_room;                   /* the producer is to be rung for */
+    /* Read at each step, and seldom changed: away from what changes at each. */
+    _Alignas(IWC_RING_LINE) _Atomic uint32_t awake; /* the consumer looks by itself; 0: armed */
+    _Atomic uint32_t wants_room;                    /* the producer is to be rung for */
 };
 
 /** What one side knows of a ring. Single owner, but for iwc_ring_arm(). */

@@ -16,7 +16,7 @@
 #define GUESTS      16  /* at a time; who comes when they are there goes on over TCP */
 #define GUEST_MS    100 /* for one to say what it wants */
 #define BACKLOG     64
-#define GREETING    0x61777231 /* version of what follows */
+#define GREETING    0x61777232 /* version of what follows */
 #define ACCEPTS     16         /* a pass */
 #define DESCRIPTORS 4          /* more are refused by the kernel's count */
 
