@@ -11,6 +11,9 @@
  * what weaker processors may do to a store and a later load, which is all that counts here: data is
  * published by a release and read behind an acquire.
  *
+ * Whether the producer wants room is asked once for each QUARTER that was used, and it is rung for
+ * when half of ROOM is used.
+ *
  * MISTAKE_... leaves out one thing, or hears the bell only behind the look that it was rung for; then
  * somebody sleeps for ever, which is a deadlock.
  */
@@ -22,6 +25,13 @@
 #endif
 #ifndef ARMS
 #define ARMS 1
+#endif
+#ifndef QUARTER
+#define QUARTER 1
+#endif
+#ifdef MISTAKE_SELDOM
+#undef QUARTER
+#define QUARTER ROOM
 #endif
 
 byte head, tail;             /* as the other side sees them */
@@ -106,7 +116,7 @@ active proctype producer()
 /** The consumer, until it finds nothing; then it arms, and sleeps. */
 active proctype consumer()
 {
-    byte seen;
+    byte seen, relieved = 0;
     do
     :: own_tail == MESSAGES -> break
     :: else ->
@@ -114,18 +124,23 @@ active proctype consumer()
         if
         :: seen != own_tail ->
             own_tail++; /* iwc_ring_use() */
-#ifndef MISTAKE_RELIEF
-            atomic { drain_consumer }; /* iwc_ring_relieves() */
-#endif
             if
-            :: wants_room == 1 ->
-                atomic {
-                    drain_consumer;
-                    if
-                    :: wants_room == 1 -> wants_room = 0; bell_producer = 1
-                    :: else -> skip
-                    fi
-                }
+            :: own_tail - relieved >= QUARTER -> /* iwc_ring_relieves() */
+                relieved = own_tail;
+#ifndef MISTAKE_RELIEF
+                atomic { drain_consumer };
+#endif
+                if
+                :: wants_room == 1 && seen - own_tail <= ROOM / 2 ->
+                    atomic {
+                        drain_consumer;
+                        if
+                        :: wants_room == 1 -> wants_room = 0; bell_producer = 1
+                        :: else -> skip
+                        fi
+                    }
+                :: else -> skip
+                fi
             :: else -> skip
             fi
         :: else -> /* iwc_ring_arm() */

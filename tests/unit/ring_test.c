@@ -164,6 +164,31 @@ static void rings_for_room_at_half(void **ctx)
     assert_false(iwc_ring_want_room(&f->out));
 }
 
+/** It is asked whether to ring once for each quarter: not later than when a quarter is left. */
+static void small_steps_ring_for_room_too(void **ctx)
+{
+    struct fixture *f = *ctx;
+    const uint8_t *p;
+    for (size_t step = 1; step < SIZE; step = step * 3 + 1) {
+        for (int k = 0; k < 3; k++) { /* wherever the last question was */
+            unsigned rings = 0;
+            size_t left = SIZE;
+            iwc_ring_publish(&f->out, (size_t)iwc_ring_room(&f->out, SIZE));
+            assert_true(iwc_ring_want_room(&f->out));
+            for (; left > step; left -= step) {
+                assert_int_equal(iwc_ring_look(&f->in, &p), left);
+                iwc_ring_use(&f->in, step);
+                if (!iwc_ring_relieves(&f->in))
+                    continue;
+                rings++;
+                assert_true(left - step <= SIZE / 2);
+            }
+            assert_true(rings == 1 || (rings == 0 && left > SIZE / 4));
+        }
+        atomic_store(&f->ctl->wants_room, 0);
+    }
+}
+
 static void a_lie_of_the_producer_is_found(void **ctx)
 {
     static const uint64_t lies[] = {SIZE + 1, UINT64_MAX, 1ull << 63, (1ull << 32) + 5};
@@ -310,17 +335,12 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(passes_bytes_in_order),
-        TEST(no_stretch_wraps),
-        TEST(is_full_to_the_last_byte),
-        TEST(counters_wrap),
-        TEST(rings_once_for_who_is_armed),
-        TEST(rings_for_room_at_half),
-        TEST(a_lie_of_the_producer_is_found),
-        TEST(a_lie_of_the_consumer_is_found),
-        TEST(own_counters_are_not_read_back),
-        TEST(any_garbage_is_survived),
-        TEST(nobody_oversleeps),
+        TEST(passes_bytes_in_order),          TEST(no_stretch_wraps),
+        TEST(is_full_to_the_last_byte),       TEST(counters_wrap),
+        TEST(rings_once_for_who_is_armed),    TEST(rings_for_room_at_half),
+        TEST(small_steps_ring_for_room_too),  TEST(a_lie_of_the_producer_is_found),
+        TEST(a_lie_of_the_consumer_is_found), TEST(own_counters_are_not_read_back),
+        TEST(any_garbage_is_survived),        TEST(nobody_oversleeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@ void iwc_ring_init(struct iwc_ring *r, struct iwc_ring_ctl *ctl, uint8_t *data, 
     r->size = size;
     atomic_init(&r->own, 0);
     r->other = 0;
+    r->relieved = 0;
 }
 
 static void add(struct iwc_ring *r, size_t n)
@@ -86,6 +87,9 @@ void iwc_ring_use(struct iwc_ring *r, size_t n)
 
 bool iwc_ring_relieves(struct iwc_ring *r)
 {
+    if (iwc_ring_moved(r) - r->relieved < r->size / 4)
+        return false;
+    r->relieved = iwc_ring_moved(r);
     atomic_thread_fence(memory_order_seq_cst);
     return atomic_load_explicit(&r->ctl->wants_room, memory_order_relaxed) &&
            r->other - iwc_ring_moved(r) <= r->size / 2 && atomic_exchange(&r->ctl->wants_room, 0);

@@ -40,6 +40,7 @@ struct iwc_ring {
     size_t size;          /* a power of two */
     _Atomic uint64_t own; /* this side's counter */
     uint64_t other;       /* the other's, when it was last read */
+    uint64_t relieved;    /* the consumer's counter, when it last asked whether to ring */
 };
 
 /** @param ctl  of a new ring */
@@ -80,7 +81,10 @@ ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p);
 /** Gives up the first @p n bytes of those. */
 void iwc_ring_use(struct iwc_ring *r, size_t n);
 
-/** Behind that: whether the producer has to be rung for, by this caller. */
+/**
+ * Behind that: whether the producer has to be rung for, by this caller. It waits with a full ring
+ * only: asked once for each quarter that was used, the ring is half empty at most by then.
+ */
 bool iwc_ring_relieves(struct iwc_ring *r);
 
 /**
