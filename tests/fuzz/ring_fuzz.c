@@ -106,7 +106,7 @@ static void peer_sends(size_t n)
     uint8_t bytes[8192];
     struct iovec v = {bytes, n < sizeof(bytes) ? n : sizeof(bytes)};
     fill(bytes, w.peer_sent, v.iov_len);
-    if (!w.end.from_ring) {
+    if (!iwc_stream_shm_receives(&w.end)) {
         struct iwc_stream *s = iwc_stream_mem_stream(w.tcp[1]);
         ssize_t sent = w.hung_up ? 0 : s->ops->send(s, &v, 1);
         w.peer_sent += sent > 0 ? (uint64_t)sent : 0;
@@ -223,7 +223,7 @@ static void victim_receives(size_t n, unsigned parts)
     }
     /* The end comes behind all that was published. */
     if (got == 0 || got == -ECONNRESET)
-        FUZZ_CHECK(w.lied || w.taken == w.peer_sent || !w.end.from_ring);
+        FUZZ_CHECK(w.lied || w.taken == w.peer_sent || !iwc_stream_shm_receives(&w.end));
     free(exact);
 }
 
@@ -235,7 +235,7 @@ static void switch_path(uint8_t which)
         w.peer_taken = w.sent;
     }
     if (which & 2) {
-        bool all = w.end.received == w.peer_sent, first = !w.end.from_ring;
+        bool all = w.end.received == w.peer_sent, first = !iwc_stream_shm_receives(&w.end);
         bool done = iwc_stream_shm_switch_in(&w.end, w.peer_sent);
         FUZZ_CHECK(done == (all && first));
     }

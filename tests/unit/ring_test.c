@@ -77,7 +77,9 @@ static void passes_bytes_in_order(void **ctx)
     const uint8_t *p;
     char buf[6] = "";
     assert_int_equal(iwc_ring_look(&f->in, &p), 0);
+    assert_true(iwc_ring_is_empty(&f->in));
     put(f, "one", 3);
+    assert_false(iwc_ring_is_empty(&f->in));
     put(f, "two", 3);
     assert_int_equal(iwc_ring_look(&f->in, &p), 6);
     get(f, buf, 4);

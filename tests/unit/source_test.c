@@ -120,6 +120,39 @@ static void one_that_is_gone_is_not_called(void **state)
     wait_calls(2);
 }
 
+static bool is_idle;
+
+static bool idle(const struct iw_source *s)
+{
+    assert_ptr_equal(s, &source);
+    return is_idle;
+}
+
+static void a_poller_leaves_who_is_idle(void **state)
+{
+    uint64_t key;
+    (void)state;
+    source.idle = idle;
+    assert_int_equal(iw_source_add(&source, fd, 0, take), 0);
+    assert_non_null(iw_source_place(&source, &key));
+    make_readable();
+    is_idle = true;
+    assert_false(iw_source_poll(key));
+    assert_int_equal(atomic_load(&calls), 0);
+    is_idle = false;
+    assert_true(iw_source_poll(key));
+    assert_int_equal(atomic_load(&calls), 1);
+    make_readable();
+    is_idle = true;
+    assert_true(iw_source_run(key, 0, 0)); /* who looks for what may be there does not ask */
+    assert_int_equal(atomic_load(&calls), 2);
+    source.idle = NULL;
+    assert_false(iw_source_poll(key));
+    iw_source_del(&source);
+    assert_false(iw_source_poll(key));
+    assert_false(iw_source_poll(0));
+}
+
 static void *del(void *arg)
 {
     iw_source_del(arg);
@@ -208,6 +241,7 @@ int main(void)
         TEST(each_readiness_is_served),
         TEST(only_what_is_wanted),
         TEST(one_that_is_gone_is_not_called),
+        TEST(a_poller_leaves_who_is_idle),
         TEST(del_waits),
         TEST(where_the_engine_is),
         TEST(what_the_engine_has_taken),

@@ -267,6 +267,35 @@ static void rings_who_sleeps(void **ctx)
     assert_true(is_rung(1));
 }
 
+static void is_idle_at_a_glance(void **ctx)
+{
+    (void)ctx;
+    attach();
+    assert_false(iwc_stream_shm_idle(&ends[1])); /* TCP may have something */
+    switch_both();
+    assert_true(iwc_stream_shm_idle(&ends[1]));
+    put(0, "a");
+    assert_false(iwc_stream_shm_idle(&ends[1]));
+    got(1, "a");
+    assert_true(iwc_stream_shm_idle(&ends[1]));
+    iwc_stream_shm_look(&ends[1]);
+    assert_false(iwc_stream_shm_idle(&ends[1]));
+    assert_int_equal(get(1), -EAGAIN);
+    assert_true(iwc_stream_shm_idle(&ends[1]));
+}
+
+static void who_waits_for_room_is_not_idle(void **ctx)
+{
+    static uint8_t much[RING];
+    struct iovec v = {much, sizeof(much)};
+    (void)ctx;
+    switch_both();
+    assert_int_equal(ends[0].base.ops->send(&ends[0].base, &v, 1), RING);
+    assert_true(iwc_stream_shm_idle(&ends[0]));
+    assert_int_equal(iwc_stream_shm_want(&ends[0]), IWC_SHM_BELL);
+    assert_false(iwc_stream_shm_idle(&ends[0]));
+}
+
 static void rings_when_there_is_room(void **ctx)
 {
     static uint8_t much[RING];
@@ -501,6 +530,8 @@ int main(void)
         TEST(goes_into_pieces),
         TEST(pieces_that_are_gone),
         TEST(rings_who_sleeps),
+        TEST(is_idle_at_a_glance),
+        TEST(who_waits_for_room_is_not_idle),
         TEST(rings_when_there_is_room),
         TEST(the_end_comes_behind_what_was_published),
         TEST(so_does_a_reset),

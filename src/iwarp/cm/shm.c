@@ -88,6 +88,12 @@ static bool go_on(struct iw_qp *qp, bool *looked)
     return moved;
 }
 
+static bool idle(const struct iw_source *s)
+{
+    const struct iw_cm *cm = container_of(s, const struct iw_cm, shm.source);
+    return iwc_stream_shm_idle(&cm->shm.stream);
+}
+
 static void rest(struct iw_source *s)
 {
     iwc_stream_shm_arm(&of_bell(s)->shm.stream);
@@ -139,6 +145,7 @@ static bool attach(struct iw_cm *cm, bool made, int bell)
 {
     struct iwc_shm_rings rings = iw_pages_rings(&cm->shm.pages, made, bell);
     cm->shm.bell = bell;
+    cm->shm.source.idle = idle;
     cm->shm.source.rest = rest;
     iw_source_link(&cm->shm.source, atomic_load(&cm->qp)->pub.qp_num); /* so it is waited for */
     iwc_stream_shm_attach(&cm->shm.stream, &rings);

@@ -79,6 +79,11 @@ ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p)
     return (ssize_t)there;
 }
 
+bool iwc_ring_is_empty(const struct iwc_ring *r)
+{
+    return atomic_load_explicit(&r->ctl->head, memory_order_relaxed) == iwc_ring_moved(r);
+}
+
 void iwc_ring_use(struct iwc_ring *r, size_t n)
 {
     add(r, n);
@@ -100,7 +105,7 @@ bool iwc_ring_arm(struct iwc_ring *r)
     atomic_store(&r->ctl->awake, 0);
     atomic_thread_fence(memory_order_seq_cst);
     /* What another thread uses just now is there or not: both are right. */
-    if (atomic_load_explicit(&r->ctl->head, memory_order_relaxed) == iwc_ring_moved(r))
+    if (iwc_ring_is_empty(r))
         return true;
     atomic_store(&r->ctl->awake, 1);
     return false;

@@ -78,6 +78,9 @@ bool iwc_ring_want_room(struct iwc_ring *r);
 /** The bytes that are there. @param p  [out] the first @return how many, or -EPROTO */
 ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p);
 
+/** Whether nothing seems to be there. Any thread, at any time. */
+bool iwc_ring_is_empty(const struct iwc_ring *r);
+
 /** Gives up the first @p n bytes of those. */
 void iwc_ring_use(struct iwc_ring *r, size_t n);
 

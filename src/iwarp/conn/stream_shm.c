@@ -146,7 +146,7 @@ static ssize_t shm_recvv(struct iwc_stream *base, const struct iovec *iov, unsig
     struct iwc_stream_shm *s = shm_of(base);
     if (atomic_load_explicit(&s->dead, memory_order_relaxed))
         return -ECONNRESET;
-    ssize_t n = s->from_ring ? recv_ring(s, iov, pieces) : recv_tcp(s, iov, pieces);
+    ssize_t n = iwc_stream_shm_receives(s) ? recv_ring(s, iov, pieces) : recv_tcp(s, iov, pieces);
     if (n <= 0 && n != -EAGAIN && n != -EFAULT)
         atomic_store(&s->told_end, true);
     return n;
@@ -300,9 +300,9 @@ void iwc_stream_shm_switch_out(struct iwc_stream_shm *s, uint64_t bytes)
 
 bool iwc_stream_shm_switch_in(struct iwc_stream_shm *s, uint64_t pos)
 {
-    if (!atomic_load(&s->attached) || s->from_ring || pos != s->received)
+    if (!atomic_load(&s->attached) || iwc_stream_shm_receives(s) || pos != s->received)
         return false;
-    s->from_ring = true;
+    atomic_store_explicit(&s->from_ring, true, memory_order_release);
     s->base.read_ahead = 0;
     s->base.read_first = FIRST;
     return true;
@@ -311,6 +311,13 @@ bool iwc_stream_shm_switch_in(struct iwc_stream_shm *s, uint64_t pos)
 void iwc_stream_shm_look(struct iwc_stream_shm *s)
 {
     atomic_store(&s->look, true);
+}
+
+bool iwc_stream_shm_idle(const struct iwc_stream_shm *s)
+{
+    return iwc_stream_shm_receives(s) && iwc_ring_is_empty(&s->in) &&
+           !atomic_load_explicit(&s->look, memory_order_relaxed) &&
+           !atomic_load_explicit(&s->asked, memory_order_relaxed);
 }
 
 /** From now on the peer may ring, once. */

@@ -44,24 +44,25 @@ struct iwc_stream_shm {
     void *arg;
     struct iwc_ring in, out;
     int bell;
-    atomic_bool attached;  /* the rings are there */
-    atomic_bool dead;      /* nothing goes through any more */
-    atomic_bool counts;    /* what goes over TCP */
-    atomic_bool due;       /* so much that rings pay; or the ring out is used again */
-    atomic_uint parts;     /* sends and recvs over TCP so far */
-    atomic_ulong bytes;    /* that they moved */
-    atomic_bool look;      /* TCP may have something: its end */
-    atomic_bool told_end;  /* by a recv */
-    atomic_bool asked;     /* the peer rings when there is room */
-    atomic_bool rang;      /* the peer has, once at least */
-    atomic_bool awaits;    /* that it rings */
-    atomic_uint unheard;   /* so often the peer may have rung, at most */
-    bool lean;             /* it is told of when the ring out is used */
-    uint64_t rested;       /* what was sent through it at the last iwc_stream_shm_rest() */
-    uint64_t left;         /* bytes to give to TCP, then the ring is next; UINT64_MAX: not yet */
-    uint64_t received;     /* bytes of the stream that came by TCP */
-    bool from_ring, ended; /* ended: TCP has told of the end */
-    int end;               /* 0: FIN, or a negative errno */
+    atomic_bool attached; /* the rings are there */
+    atomic_bool dead;     /* nothing goes through any more */
+    atomic_bool counts;   /* what goes over TCP */
+    atomic_bool due;      /* so much that rings pay; or the ring out is used again */
+    atomic_uint parts;    /* sends and recvs over TCP so far */
+    atomic_ulong bytes;   /* that they moved */
+    atomic_bool look;     /* TCP may have something: its end */
+    atomic_bool told_end; /* by a recv */
+    atomic_bool asked;    /* the peer rings when there is room */
+    atomic_bool rang;     /* the peer has, once at least */
+    atomic_bool awaits;   /* that it rings */
+    atomic_uint unheard;  /* so often the peer may have rung, at most */
+    bool lean;            /* it is told of when the ring out is used */
+    uint64_t rested;      /* what was sent through it at the last iwc_stream_shm_rest() */
+    uint64_t left;        /* bytes to give to TCP, then the ring is next; UINT64_MAX: not yet */
+    uint64_t received;    /* bytes of the stream that came by TCP */
+    atomic_bool from_ring;
+    bool ended; /* TCP has told of the end */
+    int end;    /* 0: FIN, or a negative errno */
 };
 
 /** Over @p under, which outlives it. Nothing to undo. */
@@ -96,8 +97,20 @@ void iwc_stream_shm_switch_out(struct iwc_stream_shm *s, uint64_t bytes);
  */
 bool iwc_stream_shm_switch_in(struct iwc_stream_shm *s, uint64_t pos);
 
+/** Whether that is so: what is received comes from the ring. Any thread. */
+static inline bool iwc_stream_shm_receives(const struct iwc_stream_shm *s)
+{
+    return atomic_load_explicit(&s->from_ring, memory_order_acquire);
+}
+
 /** The descriptor of TCP is ready: recv looks there, too. Any thread. */
 void iwc_stream_shm_look(struct iwc_stream_shm *s);
+
+/**
+ * Whether recv would find nothing, and nobody waits for room, as far as one can see from outside:
+ * what came in a moment ago may be seen at the next look. Any thread, until iwc_stream_shm_kill().
+ */
+bool iwc_stream_shm_idle(const struct iwc_stream_shm *s);
 
 /** Asks to be rung for when something comes in; if it is there already, again(). Any thread. */
 void iwc_stream_shm_arm(struct iwc_stream_shm *s);
@@ -116,8 +129,8 @@ enum iwc_shm_room iwc_stream_shm_want(struct iwc_stream_shm *s);
 bool iwc_stream_shm_asked(struct iwc_stream_shm *s);
 
 /**
- * If nothing went into the ring out since the last call, its pages go back to the system, unless the
- * peer has not used all: nobody looks at what is not published. As send.
+ * If nothing went into the ring out since the last call, its pages go back to the system, unless
+ * the peer has not used all: nobody looks at what is not published. As send.
  * @return false if nothing did: iwc_stream_shm_due() tells when it is used again
  */
 bool iwc_stream_shm_rest(struct iwc_stream_shm *s);

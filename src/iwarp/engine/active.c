@@ -41,25 +41,37 @@ bool iw_active_add(struct iw_source *source)
     return a && (iw_engine_leased(s) || !take_out(s, a, key));
 }
 
-bool iw_active_run(struct iw_shard *s, uint32_t but)
+static void note_moved(struct iw_active *a)
+{
+    if (!atomic_load_explicit(&a->moved, memory_order_relaxed))
+        atomic_store_explicit(&a->moved, true, memory_order_relaxed);
+}
+
+bool iw_active_poll(struct iw_shard *s)
 {
     bool any = false;
     for (struct iw_active *a = s->active; a < s->active + IW_ACTIVE; a++) {
         uint64_t key = atomic_load(&a->key);
-        if (!key || !iw_source_run(key, 0, but))
+        if (!key || !iw_source_poll(key))
             continue;
         any = true;
-        if (!atomic_load_explicit(&a->moved, memory_order_relaxed))
-            atomic_store_explicit(&a->moved, true, memory_order_relaxed);
+        note_moved(a);
     }
     return any;
+}
+
+static void run_in(struct iw_shard *s, uint32_t but)
+{
+    for (struct iw_active *a = s->active; a < s->active + IW_ACTIVE; a++)
+        if (iw_source_run(atomic_load(&a->key), 0, but))
+            note_moved(a);
 }
 
 void iw_active_run_all(uint32_t but)
 {
     for (unsigned i = 0; i < iw_shard_count(); i++)
         if (atomic_load(&iw_shards[i].actives))
-            iw_active_run(&iw_shards[i], but);
+            run_in(&iw_shards[i], but);
 }
 
 static void rest(struct iw_shard *s, struct iw_active *a)

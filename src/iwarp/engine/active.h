@@ -16,9 +16,9 @@
  */
 bool iw_active_add(struct iw_source *s);
 
-/** Runs those of a shard, but that of QP @p but; 0: all. @return whether bytes moved */
-bool iw_active_run(struct iw_shard *s, uint32_t but);
-/** The same for all shards. */
+/** Runs those of a shard for a poller: see iw_source_poll(). @return whether bytes moved */
+bool iw_active_poll(struct iw_shard *s);
+/** Runs those of all shards, but that of QP @p but; 0: all. */
 void iw_active_run_all(uint32_t but);
 
 /** Puts all of a shard to rest, and those that move nothing. Only the engine's thread is the second

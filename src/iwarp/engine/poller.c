@@ -169,7 +169,7 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     if (iw_deferred_run(s))
         iw_engine_sent(s);
     if (atomic_load_explicit(&s->actives, memory_order_relaxed)) {
-        moved = iw_active_run(s, 0);
+        moved = iw_active_poll(s);
         if (passes % (moved ? ACTIVE_MOVE : ACTIVE_ONLY))
             return moved;
     }

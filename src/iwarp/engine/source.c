@@ -409,30 +409,44 @@ bool iw_source_wait_engine(uint32_t qp_num)
     return true;
 }
 
-bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
+/** Runs the source of a slot that is pinned. @return as iw_source_run() */
+static bool run(struct slot *slot, uint32_t i, uint32_t events, uint32_t but)
 {
-    uint32_t i = (uint32_t)key;
-    if (!i)
-        return false;
-    struct slot *slot = slot_at(i);
-    if (!pin(slot, (uint32_t)(key >> 32)))
-        return false;
-    bool moved = false;
     /* Set before the QP uses a byte; until then nothing can be in order behind it. */
     uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED);
     bool told_once = events && slot->once;
     bool left = but && qp_num == but && !told_once, is_engine = iw_engine_is_thread();
-    if (!left && !iw_engine_frozen()) { /* else it will be told of again */
-        struct running here = {.outer = running, .slot = i};
-        running = &here;
-        if (is_engine)
-            engine_at(qp_num);
-        moved = slot->source->ready(slot->source, events);
-        if (is_engine)
-            engine_at(0);
-        running = here.outer;
-    }
-    unpin(slot);
+    if (left || iw_engine_frozen()) /* it will be told of again */
+        return false;
+    struct running here = {.outer = running, .slot = i};
+    running = &here;
+    if (is_engine)
+        engine_at(qp_num);
+    bool moved = slot->source->ready(slot->source, events);
+    if (is_engine)
+        engine_at(0);
+    running = here.outer;
+    return moved;
+}
+
+bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
+{
+    uint32_t i = (uint32_t)key;
+    if (!i || !pin(slot_at(i), (uint32_t)(key >> 32)))
+        return false;
+    bool moved = run(slot_at(i), i, events, but);
+    unpin(slot_at(i));
+    return moved;
+}
+
+bool iw_source_poll(uint64_t key)
+{
+    uint32_t i = (uint32_t)key;
+    if (!i || !pin(slot_at(i), (uint32_t)(key >> 32)))
+        return false;
+    const struct iw_source *s = slot_at(i)->source;
+    bool moved = !(s->idle && s->idle(s)) && run(slot_at(i), i, 0, 0);
+    unpin(slot_at(i));
     return moved;
 }
 

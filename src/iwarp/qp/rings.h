@@ -25,7 +25,7 @@ static inline void iw_rings_look(struct iw_qp *qp, struct iw_wakes *w)
 /** Whether what comes in comes through the ring. rx.lock */
 static inline bool iw_rings_carry(const struct iw_qp *qp)
 {
-    return qp->rings.shm && qp->rings.shm->from_ring;
+    return qp->rings.shm && iwc_stream_shm_receives(qp->rings.shm);
 }
 
 /** What the peer says of the path: an upcall of conn/rx.h. rx.lock */
