@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #define DEFAULTS                                                                                   \
-    .ext = true, .shm_bytes = 262144, .connect_ms = 20000, .silence_s = 60, .spin_us = 50,         \
+    .ext = true, .shm_bytes = 1048576, .connect_ms = 20000, .silence_s = 60, .spin_us = 50,        \
     .stats = true, .pcap_mb = 64, .faults = true
 
 /* Each row changes one of them. */

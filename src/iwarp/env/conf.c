@@ -17,7 +17,7 @@
 #define SILENCE_S_MAX  3600
 #define PCAP_MB_MAX    1000000
 #define PORT_MIN       1024
-#define SHM_BYTES      (256 * 1024)
+#define SHM_BYTES      (1024 * 1024)
 #define SHM_MIN        (64 * 1024)
 #define SHM_MAX        (16 * 1024 * 1024)
 
@@ -256,7 +256,7 @@ static const struct iw_knob knobs[] = {
      "size of the FPDUs that are sent; mss keeps to one TCP segment", parse_fpdu},
     {"ANYWARP_SHM", "size", "on, off, 65536 to 16777216", "on",
      "whether two processes of one host go on through rings in shared memory, and how large a ring "
-     "is, a power of two; on is 262144",
+     "is, a power of two; on is 1048576",
      parse_shm},
     {"ANYWARP_EXT", "choice", "on, off", "on", "whether to tell peers that this is anywarp",
      parse_ext},

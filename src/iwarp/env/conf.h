@@ -21,7 +21,7 @@ struct iw_conf {
     enum iw_switch crc;  /* ANYWARP_CRC: auto is off between addresses of this host, on otherwise */
     enum iw_switch fpdu; /* ANYWARP_FPDU: auto; IW_ON: one segment ("mss"); IW_OFF: fpdu_bytes */
     uint32_t fpdu_bytes;
-    uint32_t shm_bytes;           /* ANYWARP_SHM: of a ring in shared memory, 262144; 0: none */
+    uint32_t shm_bytes;           /* ANYWARP_SHM: of a ring in shared memory, 1048576; 0: none */
     bool ext;                     /* ANYWARP_EXT: the anywarp extension bit, on by default */
     uint16_t port_low, port_high; /* ANYWARP_PORTS; 0: any */
     unsigned connect_ms; /* ANYWARP_CONNECT_MS: patience with TCP, then with the Reply, 20000 */

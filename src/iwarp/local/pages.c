@@ -15,24 +15,25 @@
 #define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define RINGS     2
 #define RING_MAX  (16u << 20)
-#define PAIRS_MAX 1024                 /* of a process: a map has an end */
-#define BYTES_MAX (64ul * 1024 * 1024) /* of all of them */
-#define SHARE     8                    /* of what its control groups let it have: a part */
+#define PAIRS_MAX 1024                  /* of a process: a map has an end */
+#define BYTES_MAX (256ul * 1024 * 1024) /* of all of them */
+#define SHARE     8                     /* of the memory that it may have: a part */
 
 static atomic_uint pairs;
 static atomic_ulong bytes;
 static unsigned long bytes_max;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void find_max(void)
-{
-    uint64_t share = iw_cgroup_memory("") / SHARE;
-    bytes_max = share < BYTES_MAX ? (unsigned long)share : BYTES_MAX;
-}
-
 static size_t page(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void find_max(void)
+{
+    uint64_t allowed = iw_cgroup_memory(""), all = (uint64_t)sysconf(_SC_PHYS_PAGES) * page(),
+             share = (allowed < all ? allowed : all) / SHARE;
+    bytes_max = share < BYTES_MAX ? (unsigned long)share : BYTES_MAX;
 }
 
 static size_t file_size(size_t ring)

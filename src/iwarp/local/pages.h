@@ -4,8 +4,9 @@
  * control lines, then the data of both, each mapped twice in a row. Neither can make it smaller
  * behind the other's back: it is sealed. Not inherited by forked children.
  *
- * Of all pairs together a process has 1,024 at most, and 64 MB or an eighth of the memory that its
- * control groups let it have, whichever is less: what is used of it counts as theirs.
+ * Of all pairs together a process has 1,024 at most, and 256 MB or an eighth of the memory that the
+ * machine has and its control groups let it have, whichever is less: what is used of it counts as
+ * theirs.
  */
 #ifndef ANYWARP_LOCAL_PAGES_H
 #define ANYWARP_LOCAL_PAGES_H
