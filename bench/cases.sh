@@ -73,12 +73,15 @@ bandwidth_cases()
     for size in 64 1024 8192 65536; do
         echo "raw stream $size raw raw_stream $size"
         echo "anywarp write_bw $size perftest ib_write_bw $size $(writes $size)"
+        [ $size != 65536 ] || echo "raw ring $size raw raw_ring $size"
         echo "anywarp write_bw_rings $size rings perftest ib_write_bw $size $(writes $size)"
         echo "ucx tag_bw $size ucx tag_bw $size $(ucx_messages $size)"
     done
     cat <<END
 raw stream 1048576 raw raw_stream 1048576
+raw fpdus 1048576 raw raw_fpdus 1048576
 anywarp write_bw 1048576 with ANYWARP_CRC=off perftest ib_write_bw 1048576 4000
+raw ring 1048576 raw raw_ring 1048576
 anywarp write_bw_rings 1048576 rings perftest ib_write_bw 1048576 4000
 anywarp read_bw_rings 1048576 rings perftest ib_read_bw 1048576 4000
 anywarp send_bw_rings 1048576 rings perftest ib_send_bw 1048576 4000
@@ -95,6 +98,7 @@ tls raw_stream 1048576 in_tls raw raw_tls stream 1048576
 tls write_bw 1048576 in_tls perftest ib_write_bw 1048576 2000
 ucx tag_bw 1048576 ucx tag_bw 1048576 $(ucx_messages 1048576)
 raw one_a_call 64 raw raw_stream 64
+raw one_a_call_polled 64 raw raw_stream poll 64
 anywarp write_bw_depth1_rings 64 rings perftest ib_write_bw 64 100000 -t 1
 anywarp write_bw_depth16_rings 64 rings perftest ib_write_bw 64 1000000 -t 16
 anywarp write_bw_depth128_rings 64 rings perftest ib_write_bw 64 4000000 -t 128

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * raw_stream BYTES [BATCH]: messages one way over plain TCP, BATCH of them in each send(); the
- * receiver takes up to 256 KB a recv(). Prints bandwidth and message rate, of what was received.
+ * raw_stream [poll] BYTES [BATCH]: messages one way over plain TCP, BATCH of them in each send();
+ * the receiver takes up to 256 KB a recv(), in which it sleeps, or busy-polls. Prints bandwidth and
+ * message rate, of what was received.
  */
 #include "kit.h"
 #include "tcp.h"
 
+#include <errno.h>
 #include <linux/sockios.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+struct test {
+    int listener;
+    bool poll;
+};
+
 static void serve(void *arg)
 {
+    const struct test *t = arg;
     void *buf = kit_pages(KIT_BULK_RECV);
-    int fd = tcp_accept(*(int *)arg);
+    int fd = tcp_accept(t->listener);
     ssize_t n;
-    while ((n = recv(fd, buf, KIT_BULK_RECV, 0)) > 0)
-        ;
+    do
+        n = recv(fd, buf, KIT_BULK_RECV, t->poll ? MSG_DONTWAIT : 0);
+    while (n > 0 || (n < 0 && errno == EAGAIN));
     KIT_CHECK(n == 0);
 }
 
@@ -46,14 +56,17 @@ int main(int argc, char **argv)
 {
     struct sockaddr_in at;
     char end;
+    struct test t = {.poll = argc > 1 && strcmp(argv[1], "poll") == 0};
+    argc -= t.poll;
+    argv += t.poll;
     if (argc != 2 && argc != 3) {
-        fprintf(stderr, "usage: raw_stream BYTES [BATCH]\n");
+        fprintf(stderr, "usage: raw_stream [poll] BYTES [BATCH]\n");
         return 2;
     }
     size_t bytes = kit_number(argv[1]);
     size_t batch = argc == 3 ? kit_number(argv[2]) : 1;
-    int listener = tcp_listen(&at);
-    kit_start(serve, &listener);
+    t.listener = tcp_listen(&at);
+    kit_start(serve, &t);
     int fd = tcp_connect(&at);
     void *buf = kit_pages(bytes * batch);
     stream(fd, buf, bytes * batch, kit_duration() / 5);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * raw_ring BYTES: messages one way through a bare ring of 1 MB in memory that two processes share:
+ * copied in, copied out, and nothing else. Prints the bandwidth.
+ */
+#include "kit.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RING (1u << 20)
+#define PART 32768u /* copied before it is published */
+
+struct ring {
+    _Alignas(128) _Atomic uint64_t head; /* bytes ever published */
+    _Alignas(128) _Atomic uint64_t tail; /* bytes ever used */
+    _Alignas(4096) uint8_t data[RING];
+};
+
+struct test {
+    struct ring *ring;
+    size_t bytes;
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/** Copies the next part of a message, of which @p at bytes are done. @return its length */
+static size_t copy(const struct test *t, uint8_t *message, size_t at, uint64_t pos, bool in)
+{
+    uint8_t *data = t->ring->data + pos % RING;
+    size_t n = least(least(PART, t->bytes - at), RING - pos % RING);
+    memcpy(in ? data : message + at, in ? message + at : data, n);
+    return n;
+}
+
+static void serve(void *arg)
+{
+    const struct test *t = arg;
+    uint8_t *message = kit_pages(t->bytes);
+    uint64_t used = 0, head = 0;
+    for (size_t at = 0;; at %= t->bytes) {
+        size_t wanted = least(least(PART, t->bytes - at), RING - used % RING);
+        while (head - used < wanted)
+            head = atomic_load_explicit(&t->ring->head, memory_order_acquire);
+        size_t n = copy(t, message, at, used, false);
+        at += n;
+        used += n;
+        atomic_store_explicit(&t->ring->tail, used, memory_order_release);
+    }
+}
+
+/** @return bytes that the server has used in the meantime, @p ns long */
+static uint64_t stream(const struct test *t, uint8_t *message, uint64_t *sent, uint64_t ns)
+{
+    uint64_t start = kit_ns(), first = atomic_load(&t->ring->tail), tail = first;
+    do {
+        for (size_t at = 0, n; at < t->bytes; at += n) {
+            while (*sent - tail > RING - PART)
+                tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+            n = copy(t, message, at, *sent, true);
+            *sent += n;
+            atomic_store_explicit(&t->ring->head, *sent, memory_order_release);
+        }
+    } while (kit_ns() - start < ns);
+    return atomic_load(&t->ring->tail) - first;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: raw_ring BYTES\n");
+        return 2;
+    }
+    struct test t = {.bytes = kit_number(argv[1])};
+    t.ring = mmap(NULL, sizeof(*t.ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    KIT_CHECK(t.ring != MAP_FAILED);
+    kit_start(serve, &t);
+    uint8_t *message = kit_pages(t.bytes);
+    uint64_t sent = 0;
+    stream(&t, message, &sent, kit_duration() / 5);
+
+    uint64_t start = kit_ns(), bytes = stream(&t, message, &sent, kit_duration());
+    printf("bw %.6f GB/s\n", (double)bytes / (double)(kit_ns() - start));
+    return 0;
+}
