@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sending. */
+#include "cma/cma.h"
 #include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 
@@ -52,6 +53,14 @@ static int stage(struct rs *rs, const void *buf, uint32_t len, struct ibv_sge sg
     memcpy(rs->sbuf, (const uint8_t *)buf + first, len - first);
     sge[1] = (struct ibv_sge){(uintptr_t)rs->sbuf, len - first, rs->smr->lkey};
     return 2;
+}
+
+/* In memory that is shared the peer is at the piece by now, and answers. Over TCP it goes out with
+ * the next one: a system call costs as much as the copy. */
+static void after_piece(struct rs *rs, ssize_t n)
+{
+    if (n >= RS_OVERLAP && iw_cm_is_shared(cma_id(rs->id)->cm))
+        rs_progress(rs);
 }
 
 ssize_t rs_send_piece(struct rs *rs, const void *buf, size_t len, const struct rs_buffer *to,
@@ -155,6 +164,7 @@ static ssize_t send_from(struct rs *rs, const uint8_t *buf, size_t len, bool non
         if (n < 0)
             return done ? (ssize_t)done : n;
         done += (size_t)n;
+        after_piece(rs, n);
         if (step < RS_OVERLAP)
             step *= 2;
     }
@@ -259,6 +269,7 @@ size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int fla
             r = (int)n;
         else
             done += (size_t)n;
+        after_piece(rs, n);
         if (step < RS_OVERLAP)
             step *= 2;
     }
