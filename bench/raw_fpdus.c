@@ -52,10 +52,13 @@ static void serve(void *arg)
     for (size_t at = 0, len; n > 0; at = (at + len) % t->bytes) {
         len = part(t->bytes, at);
         struct iovec list[] = {{message + at, len}, {around, AROUND}}, *v = list;
-        for (size_t k = 2; k && n != 0; v = n > 0 ? skip(v, &k, (size_t)n) : v) {
+        size_t k = 2;
+        do {
             n = recvmsg(fd, &(struct msghdr){.msg_iov = v, .msg_iovlen = k}, MSG_DONTWAIT);
             KIT_CHECK(n >= 0 || errno == EAGAIN);
-        }
+            if (n > 0)
+                v = skip(v, &k, (size_t)n);
+        } while (k && n != 0);
     }
 }
 
@@ -98,11 +101,10 @@ int main(int argc, char **argv)
     struct iovec *list = calloc(t.bytes / SEGMENT + 1, 3 * sizeof(*list));
     KIT_CHECK(list);
     stream(fd, &t, message, list, kit_duration() / 5);
+    tcp_wait_sent(fd);
 
     uint64_t start = kit_ns(), messages = stream(fd, &t, message, list, kit_duration());
-    char end;
-    KIT_CHECK(shutdown(fd, SHUT_WR) == 0);
-    KIT_CHECK(recv(fd, &end, 1, 0) == 0);
+    tcp_finish(fd);
     printf("bw %.6f GB/s\n", (double)(messages * t.bytes) / (double)(kit_ns() - start));
     free(list);
     return 0;

@@ -29,13 +29,10 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/** Copies the next part of a message, of which @p at bytes are done. @return its length */
-static size_t copy(const struct test *t, uint8_t *message, size_t at, uint64_t pos, bool in)
+/** The next part of a message, of which @p at bytes are done: in one stretch of the ring. */
+static size_t part(size_t bytes, size_t at, uint64_t pos)
 {
-    uint8_t *data = t->ring->data + pos % RING;
-    size_t n = least(least(PART, t->bytes - at), RING - pos % RING);
-    memcpy(in ? data : message + at, in ? message + at : data, n);
-    return n;
+    return least(least(PART, bytes - at), RING - pos % RING);
 }
 
 static void serve(void *arg)
@@ -43,26 +40,26 @@ static void serve(void *arg)
     const struct test *t = arg;
     uint8_t *message = kit_pages(t->bytes);
     uint64_t used = 0, head = 0;
-    for (size_t at = 0;; at %= t->bytes) {
-        size_t wanted = least(least(PART, t->bytes - at), RING - used % RING);
-        while (head - used < wanted)
+    for (size_t at = 0, n;; at = (at + n) % t->bytes) {
+        n = part(t->bytes, at, used);
+        while (head - used < n)
             head = atomic_load_explicit(&t->ring->head, memory_order_acquire);
-        size_t n = copy(t, message, at, used, false);
-        at += n;
+        memcpy(message + at, t->ring->data + used % RING, n);
         used += n;
         atomic_store_explicit(&t->ring->tail, used, memory_order_release);
     }
 }
 
 /** @return bytes that the server has used in the meantime, @p ns long */
-static uint64_t stream(const struct test *t, uint8_t *message, uint64_t *sent, uint64_t ns)
+static uint64_t stream(const struct test *t, const uint8_t *message, uint64_t *sent, uint64_t ns)
 {
     uint64_t start = kit_ns(), first = atomic_load(&t->ring->tail), tail = first;
     do {
         for (size_t at = 0, n; at < t->bytes; at += n) {
-            while (*sent - tail > RING - PART)
+            n = part(t->bytes, at, *sent);
+            while (*sent + n - tail > RING)
                 tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
-            n = copy(t, message, at, *sent, true);
+            memcpy(t->ring->data + *sent % RING, message + at, n);
             *sent += n;
             atomic_store_explicit(&t->ring->head, *sent, memory_order_release);
         }

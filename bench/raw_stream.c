@@ -8,12 +8,9 @@
 #include "tcp.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 struct test {
     int listener;
@@ -43,19 +40,9 @@ static uint64_t stream(int fd, const void *buf, size_t len, uint64_t ns)
     return calls;
 }
 
-static void wait_sent(int fd)
-{
-    int left;
-    do {
-        usleep(1000);
-        KIT_CHECK(ioctl(fd, SIOCOUTQ, &left) == 0);
-    } while (left > 0);
-}
-
 int main(int argc, char **argv)
 {
     struct sockaddr_in at;
-    char end;
     struct test t = {.poll = argc > 1 && strcmp(argv[1], "poll") == 0};
     argc -= t.poll;
     argv += t.poll;
@@ -70,12 +57,11 @@ int main(int argc, char **argv)
     int fd = tcp_connect(&at);
     void *buf = kit_pages(bytes * batch);
     stream(fd, buf, bytes * batch, kit_duration() / 5);
-    wait_sent(fd);
+    tcp_wait_sent(fd);
 
     uint64_t start = kit_ns();
     uint64_t messages = stream(fd, buf, bytes * batch, kit_duration()) * batch;
-    KIT_CHECK(shutdown(fd, SHUT_WR) == 0);
-    KIT_CHECK(recv(fd, &end, 1, 0) == 0);
+    tcp_finish(fd);
     double ns = (double)(kit_ns() - start);
     printf("bw %.6f GB/s\n", (double)(messages * bytes) / ns);
     printf("rate %.6f M/s\n", (double)messages / ns * 1e3);

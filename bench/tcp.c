@@ -4,9 +4,11 @@
 #include "kit.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -88,4 +90,20 @@ bool tcp_recv(int fd, void *to, size_t len, bool poll)
         }
     }
     return true;
+}
+
+void tcp_wait_sent(int fd)
+{
+    int left;
+    do {
+        usleep(1000);
+        KIT_CHECK(ioctl(fd, SIOCOUTQ, &left) == 0);
+    } while (left > 0);
+}
+
+void tcp_finish(int fd)
+{
+    char end;
+    KIT_CHECK(shutdown(fd, SHUT_WR) == 0);
+    KIT_CHECK(recv(fd, &end, 1, 0) == 0);
 }

@@ -17,4 +17,9 @@ int tcp_accept(int listener);
 bool tcp_send(int fd, const void *from, size_t len, bool poll);
 bool tcp_recv(int fd, void *to, size_t len, bool poll);
 
+/** Waits until the peer's TCP has all that was sent. */
+void tcp_wait_sent(int fd);
+/** Ends the stream to the peer, and waits until it has received all, and ends its own. */
+void tcp_finish(int fd);
+
 #endif
