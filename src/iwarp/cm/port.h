@@ -201,8 +201,9 @@ IW_CM_EXPORT void iw_cm_will_move(struct iw_cm *cm);
 bool iw_cm_will_accept(const struct sockaddr *peer, uint32_t qpn);
 
 /**
- * Whether what an established connection sends goes to memory that the peer has mapped: it is there
- * at once. That begins some time after the connection does, or never. Any thread.
+ * Whether a connection shares memory with its peer: what is sent goes there, as a rule, and is
+ * there at once. That begins some time after the connection does, or never. Any thread, while the
+ * endpoint is there.
  */
 IW_CM_EXPORT bool iw_cm_is_shared(struct iw_cm *cm);
 
