@@ -50,21 +50,22 @@ static void serve(void *arg)
     }
 }
 
-/** @return bytes that the server has used in the meantime, @p ns long */
-static uint64_t stream(const struct test *t, const uint8_t *message, uint64_t *sent, uint64_t ns)
+/** Messages for @p ns, until the server has used them. @param sent  bytes so far, moved on */
+static void stream(const struct test *t, const uint8_t *message, uint64_t *sent, uint64_t ns)
 {
-    uint64_t start = kit_ns(), first = atomic_load(&t->ring->tail), tail = first;
+    uint64_t start = kit_ns(), used = *sent;
     do {
         for (size_t at = 0, n; at < t->bytes; at += n) {
             n = part(t->bytes, at, *sent);
-            while (*sent + n - tail > RING)
-                tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+            while (*sent + n - used > RING)
+                used = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
             memcpy(t->ring->data + *sent % RING, message + at, n);
             *sent += n;
             atomic_store_explicit(&t->ring->head, *sent, memory_order_release);
         }
     } while (kit_ns() - start < ns);
-    return atomic_load(&t->ring->tail) - first;
+    while (used < *sent)
+        used = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
 }
 
 int main(int argc, char **argv)
@@ -81,7 +82,8 @@ int main(int argc, char **argv)
     uint64_t sent = 0;
     stream(&t, message, &sent, kit_duration() / 5);
 
-    uint64_t start = kit_ns(), bytes = stream(&t, message, &sent, kit_duration());
-    printf("bw %.6f GB/s\n", (double)bytes / (double)(kit_ns() - start));
+    uint64_t before = sent, start = kit_ns();
+    stream(&t, message, &sent, kit_duration());
+    printf("bw %.6f GB/s\n", (double)(sent - before) / (double)(kit_ns() - start));
     return 0;
 }
