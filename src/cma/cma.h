@@ -120,7 +120,7 @@ struct cma_id {
     struct rdma_addrinfo *found; /* by the last one, until the program asks for it */
     int backlog, waiting;        /* listener: requests that may wait, and do */
     uint32_t taken, acked;
-    pthread_cond_t all_acked;
+    struct lock_cond all_acked;
 };
 
 static inline struct cma_id *cma_id(struct rdma_cm_id *id)

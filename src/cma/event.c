@@ -163,10 +163,9 @@ void cma_event_wait_acked_locked(struct cma_id *id)
     const uint32_t taken = id->taken;
     struct iw_unmet unmet = {0};
     while ((int32_t)(id->acked - taken) < 0) {
-        int state = lock_wait_begin(&cma_events);
-        bool told = iw_cm_unmet_wait(&unmet, &id->all_acked, &cma_events.mutex);
-        lock_wait_end(&cma_events, state);
-        if (told && (int32_t)(id->acked - taken) < 0) {
+        bool over = lock_wait_ms(&cma_events, &id->all_acked, iw_cm_unmet_ms(&unmet));
+        if (over && (int32_t)(id->acked - taken) < 0) {
+            unmet.waited = true;
             iw_cm_advise(IW_FINDING_UNACKED_EVENT, "rdma_cm_id",
                          "rdma_destroy_id() or rdma_migrate_id() waits for the acknowledgement of "
                          "events that were taken");
@@ -181,7 +180,7 @@ static void acked_locked(struct cma_event *event)
 {
     assert_held(&cma_events);
     event->owner->acked++;
-    pthread_cond_broadcast(&event->owner->all_acked);
+    lock_wake_all(&event->owner->all_acked);
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *pub)

@@ -22,7 +22,6 @@ struct cma_id *cma_id_alloc(enum cma_state state, enum rdma_port_space ps, enum 
     list_init(&id->port);
     list_init(&id->host.link);
     list_init(&id->groups);
-    pthread_cond_init(&id->all_acked, NULL);
     iw_cm_life_begin(id, "rdma_cm_id");
     return id;
 }
@@ -39,7 +38,6 @@ void cma_id_free(struct cma_id *id)
         free(container_of(l, struct cma_group, link));
     free(id->request_qp);
     free(id->connect_data);
-    pthread_cond_destroy(&id->all_acked);
     lock_fini(&id->lock);
     iw_cm_life_end(id);
 }

@@ -3,9 +3,12 @@
  * A mutex that knows, in builds with a sanitizer, who holds it: functions named *_locked assert it.
  * Each has a place in the order of locks (lock_rank.h), which is asserted there, too.
  *
- * Around fork() every lock of the library is held by the thread that forks, so that a child finds
- * none that belongs to a thread it does not have, and all that they protect whole. The locks of
- * objects are found through their class.
+ * fork() happens while no other thread holds a lock of the library, so that a child finds none that
+ * belongs to a thread it does not have, and all that they protect whole. The forking thread takes
+ * the locks that have a name. Those of objects are of a class, which it closes: who holds one of
+ * them goes on until it gives it back, who comes for one waits. Not one of them is written then:
+ * fork() shares each page with the child, and the first write to it copies it, which for every
+ * object of a large program takes longer than fork() itself.
  */
 #ifndef ANYWARP_LOCK_H
 #define ANYWARP_LOCK_H
@@ -16,47 +19,61 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #if (defined(ANYWARP_ASAN) || defined(ANYWARP_TSAN)) && !defined(LOCK_OWNERS)
 #define LOCK_OWNERS 1
 #endif
 
+#define LOCK_HIDDEN __attribute__((visibility("hidden")))
+
 /** All locks of one kind. */
 struct lock_class {
     enum lock_rank rank;
-    pthread_mutex_t mutex; /* of the list; taken before any lock in it */
-    struct list locks;     /* struct lock.link */
+    _Atomic uint32_t forking; /* 1: closed; who waits for its end, waits here */
+    pthread_mutex_t mutex;    /* of the list; taken before any lock in it */
+    struct list locks;        /* struct lock.link */
 };
 
-#define LOCK_CLASS(name, rank)                                                                     \
+#define LOCK_CLASS(name, r)                                                                        \
     {                                                                                              \
-        rank, PTHREAD_MUTEX_INITIALIZER,                                                           \
-        {                                                                                          \
-            &(name).locks, &(name).locks                                                           \
-        }                                                                                          \
+        .rank = (r), .mutex = PTHREAD_MUTEX_INITIALIZER, .locks = { &(name).locks, &(name).locks } \
     }
 
+enum lock_word {
+    LOCK_FREE,
+    LOCK_TAKEN,
+    LOCK_WANTED, /* taken, and somebody may sleep until it is free */
+};
+
 struct lock {
-    pthread_mutex_t mutex;
+    _Atomic uint32_t word;    /* enum lock_word */
+    enum lock_rank rank;      /* its place in the order of locks */
     struct lock_class *class; /* NULL: it is known by name, or the program's to hold */
     struct list link;
-    enum lock_rank rank; /* its place in the order of locks */
 #ifdef LOCK_OWNERS
     pthread_t owner;
     bool held;
 #endif
 };
 
+/** What threads wait for under a lock; zero when it begins. */
+struct lock_cond {
+    _Atomic uint32_t turn; /* of waking */
+    uint32_t waiters;      /* under the lock */
+};
+
 /** Of a lock that is known by name. */
 #define LOCK(r)                                                                                    \
     {                                                                                              \
-        .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (r)                                            \
+        .rank = (r)                                                                                \
     }
 
 static inline void lock_init(struct lock *l, enum lock_rank rank)
 {
-    pthread_mutex_init(&l->mutex, NULL);
+    atomic_init(&l->word, LOCK_FREE);
     l->class = NULL;
     l->rank = rank;
 #ifdef LOCK_OWNERS
@@ -76,19 +93,18 @@ static inline void lock_init_in(struct lock *l, struct lock_class *c)
 
 static inline void lock_fini(struct lock *l)
 {
-    if (l->class) {
-        pthread_mutex_lock(&l->class->mutex);
-        list_del(&l->link);
-        pthread_mutex_unlock(&l->class->mutex);
-        l->class = NULL;
-    }
-    pthread_mutex_destroy(&l->mutex);
+    if (!l->class)
+        return;
+    pthread_mutex_lock(&l->class->mutex);
+    list_del(&l->link);
+    pthread_mutex_unlock(&l->class->mutex);
+    l->class = NULL;
 }
 
 #ifdef LOCK_OWNERS
 /* Of this thread; each library has its own, of lock.c. */
-extern __attribute__((visibility("hidden"))) __thread bool lock_barred_;
-extern __attribute__((visibility("hidden"))) __thread unsigned lock_held_[LOCK_RANKS];
+extern LOCK_HIDDEN __thread bool lock_barred_;
+extern LOCK_HIDDEN __thread unsigned lock_held_[LOCK_RANKS];
 
 #define assert_held(l)      assert((l)->held &&pthread_equal((l)->owner, pthread_self()))
 #define assert_not_barred() assert(!lock_barred_)
@@ -121,9 +137,42 @@ static inline void lock_mark_(struct lock *l, bool held)
 #define lock_mark_(l, held)   ((void)(l))
 #endif
 
+/* What has to wait, or to wake; lock.c. */
+LOCK_HIDDEN void lock_take_slowly_(struct lock *l);
+LOCK_HIDDEN void lock_wake_(struct lock *l);
+
+/** Makes it free. */
+static inline void lock_free_(struct lock *l)
+{
+    if (atomic_exchange_explicit(&l->word, LOCK_FREE, memory_order_release) == LOCK_WANTED)
+        lock_wake_(l);
+}
+
+/**
+ * Whether fork() stands before the lock, whose word the caller has changed: then it is not the
+ * caller's. Both sides are sequentially consistent, so that either the caller sees that the class
+ * is closed, or who closes it sees that the lock is taken.
+ */
+static inline bool lock_is_closed_(const struct lock *l)
+{
+    return l->class && __builtin_expect(atomic_load(&l->class->forking) != 0, 0);
+}
+
+static inline bool lock_take_at_once_(struct lock *l)
+{
+    uint32_t free = LOCK_FREE;
+    if (!atomic_compare_exchange_strong(&l->word, &free, LOCK_TAKEN))
+        return false;
+    if (!lock_is_closed_(l))
+        return true;
+    lock_free_(l);
+    return false;
+}
+
 static inline void lock_take_(struct lock *l)
 {
-    pthread_mutex_lock(&l->mutex);
+    if (__builtin_expect(!lock_take_at_once_(l), 0))
+        lock_take_slowly_(l);
     lock_mark_(l, true);
 }
 
@@ -146,7 +195,7 @@ static inline void lock_get(struct lock *l)
  */
 static inline bool lock_try(struct lock *l)
 {
-    if (pthread_mutex_trylock(&l->mutex) != 0)
+    if (!lock_take_at_once_(l))
         return false;
     lock_mark_(l, true);
     return true;
@@ -155,34 +204,23 @@ static inline bool lock_try(struct lock *l)
 static inline void lock_put(struct lock *l)
 {
     lock_mark_(l, false);
-    pthread_mutex_unlock(&l->mutex);
+    lock_free_(l);
 }
 
 /**
- * Around what waits for a condition with the mutex of @p l. No cancellation point: who is cancelled
- * here would keep the lock. @return for lock_wait_end()
+ * Gives the lock back until lock_wake_all(), or for @p ms; @p ms < 0: for as long as it takes. It
+ * may end without either, and is no cancellation point.
+ * @return whether that time is over
  */
-static inline int lock_wait_begin(struct lock *l)
+LOCK_HIDDEN bool lock_wait_ms(struct lock *l, struct lock_cond *cond, int ms);
+
+static inline void lock_wait(struct lock *l, struct lock_cond *cond)
 {
-    int state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    lock_mark_(l, false);
-    assert_in_order(l->rank);
-    return state;
+    lock_wait_ms(l, cond, -1);
 }
 
-static inline void lock_wait_end(struct lock *l, int state)
-{
-    lock_mark_(l, true);
-    pthread_setcancelstate(state, &state);
-}
-
-static inline void lock_wait(struct lock *l, pthread_cond_t *cond)
-{
-    int state = lock_wait_begin(l);
-    pthread_cond_wait(cond, &l->mutex);
-    lock_wait_end(l, state);
-}
+/** Call with the lock of those who wait. */
+LOCK_HIDDEN void lock_wake_all(struct lock_cond *cond);
 
 /** The three times at which a module has something to do about fork(). */
 enum fork_step { FORK_PREPARE, FORK_PARENT, FORK_CHILD };
@@ -196,22 +234,10 @@ static inline void lock_fork(struct lock *l, enum fork_step step)
         lock_put(l);
 }
 
-/** The same for all locks of a class; none is made or destroyed meanwhile. */
-static inline void lock_class_fork(struct lock_class *c, enum fork_step step)
-{
-    if (step == FORK_PREPARE) {
-        assert_in_order(c->rank);
-        pthread_mutex_lock(&c->mutex);
-    }
-    list_for_each (link, &c->locks) {
-        struct lock *l = container_of(link, struct lock, link);
-        if (step == FORK_PREPARE)
-            lock_take_(l); /* beside each other: no other thread takes two of them */
-        else
-            lock_put(l);
-    }
-    if (step != FORK_PREPARE)
-        pthread_mutex_unlock(&c->mutex);
-}
+/**
+ * The same for all locks of a class, by closing it; none is made or destroyed meanwhile. The
+ * caller has them all, but must neither take nor give back one.
+ */
+LOCK_HIDDEN void lock_class_fork(struct lock_class *c, enum fork_step step);
 
 #endif

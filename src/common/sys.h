@@ -181,6 +181,22 @@ _SYS_INLINE long sys_futex_add(uint32_t *idle, uint32_t *word, int by)
                      FUTEX_OP(FUTEX_OP_ADD, by, FUTEX_OP_CMP_EQ, 0)));
 }
 
+/**
+ * Waits while @p word is @p value, at most @p ms, or for as long as it takes with @p ms < 0; not
+ * shared with other processes. It may end earlier.
+ * @return -ETIMEDOUT when that time is over
+ */
+_SYS_INLINE long sys_futex_wait(uint32_t *word, uint32_t value, int ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+    _SYS_RET(syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ms < 0 ? NULL : &t));
+}
+
+_SYS_INLINE long sys_futex_wake(uint32_t *word, int waiters)
+{
+    _SYS_RET(syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, waiters));
+}
+
 /** Waits until the kernel has gathered enough, once after the boot of the machine. */
 _SYS_INLINE long sys_getrandom(void *buf, size_t len)
 {

@@ -13,7 +13,7 @@
 
 static struct lock_class cms = LOCK_CLASS(cms, LOCK_CM);
 static struct lock cm[2], cq, build[2], source = LOCK(LOCK_SOURCE);
-static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static struct lock_cond cond;
 
 static void make_all(void)
 {

@@ -82,7 +82,7 @@ static void close_unnoticed(struct iw_cm *cm)
 static void forget_parent_locked(struct iw_cm *cm)
 {
     assert_held(&cm->lock);
-    pthread_cond_init(&cm->idle, NULL);
+    cm->idle = (struct lock_cond){0};
     cm->delivering = false;
     cm->reserved = NULL;
     if (cm->state == IW_CM_S_LISTEN) {

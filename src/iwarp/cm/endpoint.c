@@ -40,7 +40,6 @@ struct iw_cm *iw_cm_new(void)
     if (!cm)
         return NULL;
     lock_init_in(&cm->lock, &iw_cm_locks);
-    pthread_cond_init(&cm->idle, NULL);
     atomic_init(&cm->refs, 1);
     list_init(&cm->events);
     list_init(&cm->endable);
@@ -61,7 +60,6 @@ void iw_cm_put(struct iw_cm *cm)
         return;
     iwc_stream_tls_free(cm->tls);
     free(cm->nego);
-    pthread_cond_destroy(&cm->idle);
     lock_fini(&cm->lock);
     free(cm);
 }

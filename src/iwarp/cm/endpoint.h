@@ -90,7 +90,7 @@ struct iw_cm_move {
 
 struct iw_cm {
     struct lock lock;
-    pthread_cond_t idle; /* no handler runs any more */
+    struct lock_cond idle; /* no handler runs any more */
     atomic_uint refs;
     enum iw_cm_state state;
 

@@ -44,7 +44,7 @@ static void deliver_locked(struct iw_cm *cm)
         lock_get(&cm->lock);
     }
     cm->delivering = false;
-    pthread_cond_broadcast(&cm->idle);
+    lock_wake_all(&cm->idle);
 }
 
 bool iw_cm_queue_locked(struct iw_cm *cm, struct iw_cm *subject, struct iw_cm_pending *p,

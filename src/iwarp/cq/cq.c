@@ -23,7 +23,8 @@ static struct lock_class locks = LOCK_CLASS(locks, LOCK_CQ);
 
 static void forget_threads(struct iw_cq *cq)
 {
-    atomic_store(&cq->failing.state, 0);
+    if (atomic_load(&cq->failing.state))
+        atomic_store(&cq->failing.state, 0);
 }
 
 void iw_cq_fork(enum fork_step step)
@@ -138,7 +139,7 @@ static void wait_acks(struct iw_cq *cq, unsigned events, unsigned async)
     pthread_mutex_lock(&cq->pub.mutex);
     struct iw_unmet unmet = {0};
     while (due(cq->pub.comp_events_completed, events) || due(cq->pub.async_events_completed, async))
-        if (iw_cm_unmet_wait(&unmet, &cq->pub.cond, &cq->pub.mutex)) {
+        if (iw_unmet_wait(&unmet, &cq->pub.cond, &cq->pub.mutex)) {
             iw_advise(IW_FINDING_UNACKED_EVENT, "CQ", iw_stack_here(),
                       "ibv_destroy_cq() waits for acknowledgements of %u completion events and %u "
                       "asynchronous events",

@@ -39,7 +39,7 @@ struct slot {
     bool once;                      /* epoll tells of it once (EPOLLET); as added */
     uint64_t linked;                /* what it counts for in shard->linked; under lock */
     struct lock lock;               /* changes of source, and waiting for pins */
-    pthread_cond_t idle;            /* pins went down */
+    struct lock_cond idle;          /* pins went down */
     uint32_t next_free;
 };
 
@@ -103,10 +103,8 @@ static bool chunk_ensure_locked(uint32_t i)
     struct slot *c = calloc(CHUNK_SLOTS, sizeof(*c));
     if (!c)
         return false;
-    for (int k = 0; k < CHUNK_SLOTS; k++) {
+    for (int k = 0; k < CHUNK_SLOTS; k++)
         lock_init(&c[k].lock, LOCK_SOURCE);
-        pthread_cond_init(&c[k].idle, NULL);
-    }
     atomic_store_explicit(&table.chunk[i / CHUNK_SLOTS], c, memory_order_release);
     return true;
 }
@@ -346,7 +344,7 @@ static void unpin(struct slot *slot)
         return;
     lock_get(&slot->lock);
     atomic_fetch_and(&slot->word, ~(uint64_t)WAITED); /* who waits on sets it again */
-    pthread_cond_broadcast(&slot->idle);
+    lock_wake_all(&slot->idle);
     lock_put(&slot->lock);
 }
 
@@ -520,7 +518,7 @@ void iw_source_fork(enum fork_step step)
     for (uint32_t i = 1; step == FORK_CHILD && i < table.used; i++) {
         struct slot *slot = slot_at(i);
         lock_init(&slot->lock, LOCK_SOURCE);
-        pthread_cond_init(&slot->idle, NULL);
+        slot->idle = (struct lock_cond){0};
         atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
     }
     if (step == FORK_CHILD) {

@@ -12,11 +12,10 @@ static struct {
     uint64_t wake;   /* when the engine is told to wake: when the first is due; 0: never */
     struct iw_timer *firing;
     pthread_t thread; /* that fires */
-    pthread_cond_t fired;
+    struct lock_cond fired;
 } timers = {
     .lock = LOCK(LOCK_TIMERS),
     .due = {&timers.due, &timers.due},
-    .fired = PTHREAD_COND_INITIALIZER,
 };
 
 uint64_t iw_now(void)
@@ -143,7 +142,7 @@ void iw_timers_run(void)
         fire(t);
         lock_get(&timers.lock);
         timers.firing = NULL;
-        pthread_cond_broadcast(&timers.fired);
+        lock_wake_all(&timers.fired);
     }
     wake_for_first_locked();
     lock_put(&timers.lock);
@@ -162,7 +161,7 @@ void iw_timers_wait(void)
 void iw_timer_fork(enum fork_step step)
 {
     if (step == FORK_CHILD) {
-        pthread_cond_init(&timers.fired, NULL);
+        timers.fired = (struct lock_cond){0};
         timers.wake = 0;
     }
     lock_fork(&timers.lock, step);

@@ -6,11 +6,16 @@
 #include <errno.h>
 #include <time.h>
 
-bool iw_cm_unmet_wait(struct iw_unmet *u, pthread_cond_t *cond, pthread_mutex_t *mutex)
+int iw_cm_unmet_ms(const struct iw_unmet *u)
+{
+    bool heard = iw_log_on(IW_LOG_WARN) || iw_conf()->check[0]; /* of what is told */
+    return u->waited || !heard ? -1 : IW_UNMET_MS;
+}
+
+bool iw_unmet_wait(struct iw_unmet *u, pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
     struct timespec until;
-    bool heard = iw_log_on(IW_LOG_WARN) || iw_conf()->check[0]; /* of what is told */
-    if (u->waited || !heard) {
+    if (iw_cm_unmet_ms(u) < 0) {
         pthread_cond_wait(cond, mutex);
         return false;
     }

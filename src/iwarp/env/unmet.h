@@ -19,12 +19,14 @@ struct iw_unmet {
     bool waited; /* for the second */
 };
 
+/** How long the next wait may take until it is told of, in ms; < 0: that is not to be. */
+IW_CM_EXPORT int iw_cm_unmet_ms(const struct iw_unmet *u);
+
 /**
  * As pthread_cond_wait(), but ends after a second the first time.
  * @return true if it did: the caller tells what it waits for, if it still does
  */
-IW_CM_EXPORT bool iw_cm_unmet_wait(struct iw_unmet *u, pthread_cond_t *cond,
-                                   pthread_mutex_t *mutex);
+bool iw_unmet_wait(struct iw_unmet *u, pthread_cond_t *cond, pthread_mutex_t *mutex);
 
 /** Says what is waited for: a line of the log at level 2. */
 IW_CM_EXPORT void iw_cm_unmet(const char *fmt, ...) __attribute__((cold, format(printf, 1, 2)));

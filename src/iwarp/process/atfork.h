@@ -4,12 +4,12 @@
  *
  * Before fork() the engine is frozen: no source, timer or deferred work runs anywhere, so no step
  * of a connection is half done and no descriptor is between two hands. Then the forking thread
- * takes every lock of the library, module by module in the order of locks (the table in atfork.c),
- * and has them in parent and child; threads of the program that are inside a verb finish what they
- * do under a lock first. So the child finds every object whole and no lock taken. It goes on with
- * what was opened; see iw_engine_fork(), iw_eventfd_fork(), iw_qp_fork(), iw_cm_fork() and
- * iw_cm_disown() for what it does not share with its parent. Its engine starts when something needs
- * it.
+ * gets every lock of the library, module by module in the order of locks (the table in atfork.c;
+ * common/lock.h: how), and has them in parent and child; threads of the program that are inside a
+ * verb finish what they do under a lock first. So the child finds every object whole and no lock
+ * taken. It goes on with what was opened; see iw_engine_fork(), iw_eventfd_fork(), iw_qp_fork(),
+ * iw_cm_fork() and iw_cm_disown() for what it does not share with its parent. Its engine starts
+ * when something needs it.
  *
  * Not held are the locks that the program itself holds between two calls: a QP's build_lock and a
  * CQ's poll_lock. If another thread was between ibv_wr_start() and ibv_wr_complete(), or between

@@ -263,8 +263,10 @@ static void use(struct iw_qp *qp, struct iw_pd *pd)
 
 static void forget_threads(struct iw_qp *qp)
 {
-    atomic_store(&qp->pins, 0);
-    atomic_store(&qp->tx.deferred.state, 0);
+    if (atomic_load(&qp->pins))
+        atomic_store(&qp->pins, 0);
+    if (atomic_load(&qp->tx.deferred.state))
+        atomic_store(&qp->tx.deferred.state, 0);
     if (!qp->was_linked)
         qp->cm = NULL;
 }

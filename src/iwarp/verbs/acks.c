@@ -19,7 +19,7 @@ void settle_async_events(struct ibv_context *context, const void *element,
     pthread_mutex_lock(acks->mutex);
     struct iw_unmet unmet = {0};
     while ((int)(*acks->completed - read) < 0)
-        if (iw_cm_unmet_wait(&unmet, acks->cond, acks->mutex)) {
+        if (iw_unmet_wait(&unmet, acks->cond, acks->mutex)) {
             iw_advise(IW_FINDING_UNACKED_EVENT, acks->call, iw_stack_here(),
                       "%s() waits for acknowledgements of %u asynchronous events", acks->call,
                       read - *acks->completed);
