@@ -5,7 +5,9 @@
 #include "engine/deferred.h"
 #include "engine/engine.h"
 #include "engine/poller.h"
+#include "engine/processors.h"
 #include "engine/source.h"
+#include "engine/timer.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,10 +19,11 @@
 
 #include <cmocka.h>
 
-#define MANY   100000 /* polls that are enough for any move */
-#define OFTEN  20     /* times that a CQ moves, so that it moves more seldom */
-#define CROWD  80     /* threads, more than there may be shards */
-#define PASSES 1000
+#define MANY    100000 /* polls that are enough for any move */
+#define OFTEN   20     /* times that a CQ moves, so that it moves more seldom */
+#define CROWD   80     /* threads, more than there may be shards */
+#define PASSES  1000
+#define LONG_NS 10000000000
 
 /** A thread of the program, which does what it is told, one thing at a time. */
 struct worker {
@@ -197,6 +200,62 @@ static void there_are_not_too_many(void **state)
     assert_ptr_equal(iw_shard_of(&polled[CROWD - 1]), &iw_shards[0]);
     for (int i = 0; i < CROWD; i++)
         end(&crowd[i]);
+}
+
+/* ---- more threads than processors ---- */
+
+static atomic_bool polling;
+
+static void *keep_polling(void *arg)
+{
+    struct iw_poller p = {0};
+    (void)arg;
+    while (atomic_load(&polling)) {
+        iw_engine_polled(&p);
+        iw_engine_poll(&p);
+    }
+    return NULL;
+}
+
+/** Whether it comes to be crowded, or not, while so many threads poll; within a time. */
+static bool becomes(bool crowded, unsigned threads)
+{
+    pthread_t t[CROWD];
+    atomic_store(&polling, true);
+    for (unsigned i = 0; i < threads; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, keep_polling, NULL), 0);
+    uint64_t end = iw_now() + LONG_NS;
+    while (atomic_load(&iw_engine.crowded) != crowded && iw_now() < end)
+        sched_yield();
+    bool is = atomic_load(&iw_engine.crowded) == crowded;
+    atomic_store(&polling, false);
+    for (unsigned i = 0; i < threads; i++)
+        assert_int_equal(pthread_join(t[i], NULL), 0);
+    return is;
+}
+
+/* There is a processor for each of them, though one that is asleep has a shard as well. */
+static void those_that_sleep_are_not_counted(void **state)
+{
+    unsigned processors = iw_processors_add();
+    (void)state;
+    poll_here(&mine, 1);
+    if (processors < 2 || processors >= IW_SHARDS)
+        skip();
+    assert_true(becomes(true, processors + 1));
+    assert_true(becomes(false, processors));
+    assert_true(becomes(true, processors + 1));
+    assert_int_equal(iw_shard_lodgers(), 0);
+}
+
+static void two_need_two_processors(void **state)
+{
+    (void)state;
+    unsigned known = iw_processors_add();
+    assert_false(iw_processors_are_few(0));
+    assert_false(iw_processors_are_few(known > 1 ? known : 0));
+    assert_true(iw_processors_are_few(known + 1));
+    assert_int_equal(iw_processors_are_few(1), sysconf(_SC_NPROCESSORS_ONLN) == 1);
 }
 
 /* ---- what belongs to a QP ---- */
@@ -416,6 +475,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_goes_to_and_fro_does_so_more_seldom, setup, teardown),
         cmocka_unit_test_setup_teardown(an_end_leaves_its_shard, setup, teardown),
         cmocka_unit_test_setup_teardown(there_are_not_too_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(those_that_sleep_are_not_counted, setup, teardown),
+        cmocka_unit_test(two_need_two_processors),
         cmocka_unit_test_setup_teardown(home_is_where_was_polled_last, setup, teardown),
         cmocka_unit_test_setup_teardown(deferred_work_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_is_left_behind, setup, teardown),

@@ -7,6 +7,7 @@
 #include "engine/linger.h"
 #include "engine/poller.h"
 #include "engine/presence.h"
+#include "engine/processors.h"
 #include "engine/source.h"
 #include "engine/timer.h"
 #include "env/conf.h"
@@ -25,7 +26,8 @@
 #define PASSES       8 /* of the thread over a shard that moves bytes, before it looks elsewhere */
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
-#define LEASE_NS     4000000 /* without a poll or post, then the lease ends */
+#define LEASE_NS     4000000   /* without a poll or post, then the lease ends */
+#define CROWD_NS     100000000 /* a thread that polls does so within that; see crowded */
 
 struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1};
 
@@ -120,6 +122,10 @@ static void look(struct iw_shard *s, uint64_t now)
     look_at_visits_locked(s, now);
     w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
     w->look = now + (uint64_t)w->park;
+    if (atomic_exchange(&s->housed, false))
+        w->housed = now;
+    if (atomic_exchange(&s->lodged, false))
+        w->lodged = now;
     s->relieved = relieved;
     w->visited = s->visited;
     atomic_store(&s->near, w->park == PARK_MIN_NS);
@@ -156,6 +162,23 @@ static uint64_t watch(struct iw_shard *s, uint64_t now)
     return atomic_load(&s->leased) ? w->look : w->visited ? w->visits : 0;
 }
 
+static bool is_recent(uint64_t at, uint64_t now)
+{
+    return at && now - at < CROWD_NS;
+}
+
+/** @return how many threads poll, as far as one can tell */
+static unsigned pollers(uint64_t now)
+{
+    unsigned n = 0;
+    bool lodges = false;
+    for (unsigned i = 0; i < iw_shard_count(); i++) {
+        n += is_recent(iw_shards[i].watch.housed, now);
+        lodges |= is_recent(iw_shards[i].watch.lodged, now);
+    }
+    return n + (lodges ? iw_shard_lodgers() : 0);
+}
+
 /** Looks at all shards, and makes sure that the thread wakes for the next look. */
 static void watch_pollers(uint64_t *set)
 {
@@ -166,6 +189,7 @@ static void watch_pollers(uint64_t *set)
         if (at && (!first || at < first))
             first = at;
     }
+    atomic_store(&iw_engine.crowded, iw_processors_are_few(pollers(now)));
     /* A timer of its own, as a time limit of each wait would cost as much as the wait. */
     if (first != *set)
         sys_timerfd_set(iw_engine.looks, first);
@@ -284,12 +308,10 @@ static int open_shard_locked(struct iw_shard *s)
 }
 
 /** One a processor, but not one alone: threads are there even so. */
-static unsigned shards_max(void)
+static unsigned shards_max_locked(void)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set))
-        return IW_SHARDS;
-    unsigned n = (unsigned)CPU_COUNT(&set);
+    assert_held(&iw_engine.lock);
+    unsigned n = iw_processors_add();
     return n < 2 ? 2 : n < IW_SHARDS ? n : IW_SHARDS;
 }
 
@@ -298,7 +320,7 @@ struct iw_shard *iw_engine_open_shard(void)
     struct iw_shard *s = NULL;
     lock_get(&iw_engine.lock);
     unsigned i = iw_shard_count();
-    if (iw_engine.started && i < shards_max() && !open_shard_locked(&iw_shards[i])) {
+    if (iw_engine.started && i < shards_max_locked() && !open_shard_locked(&iw_shards[i])) {
         s = &iw_shards[i];
         iw_shard_opened();
     }

@@ -93,7 +93,8 @@ extern struct iw_engine {
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     pthread_t thread;
     atomic_bool frozen;
-    atomic_uint checks; /* looks of the thread at pollers; free-running */
+    atomic_uint checks;  /* looks of the thread at pollers; free-running */
+    atomic_bool crowded; /* as of the last look more threads polled than there are processors */
 } iw_engine;
 
 /** Whether this is the engine's thread. */

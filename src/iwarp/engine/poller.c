@@ -10,6 +10,8 @@
 #include "engine/source.h"
 #include "engine/timer.h"
 
+#include <sched.h>
+
 #define LEASE_RUN   64   /* polls without an arm that show a program that keeps polling */
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
 #define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
@@ -193,6 +195,8 @@ void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p)
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
     count(&s->passes);
+    if (atomic_load_explicit(&iw_engine.crowded, memory_order_relaxed))
+        sched_yield(); /* to who may have what this one waits for */
     iw_engine_progress(s, p);
 }
 

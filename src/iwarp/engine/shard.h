@@ -7,7 +7,9 @@
  * tell each other. All CQs begin in the first. A thread that goes on polling a CQ alone, while
  * another thread owns the shard of it, gets a shard of its own, and the CQ moves there; the more
  * often it has moved, the longer that takes, and of two threads that poll it in turn neither gets
- * it. A shard whose thread has ended belongs to the next that needs one.
+ * it. A shard whose thread has ended belongs to the next that needs one. A thread that finds none
+ * lodges in that of another; when more threads poll than there are processors, each gives its own
+ * away before it looks, as what it waits for needs one.
  *
  * A QP's work is in the shard of that of its CQs which was polled last. Nothing moves at once: what
  * is deferred goes there when it is deferred next, a source when it is ready next.
@@ -34,6 +36,8 @@ struct iw_watch {
     uint64_t look;   /* when the next is due */
     uint64_t called; /* the last look that found a poll or a post */
     uint64_t served; /* the last look that found a pass, or served the deferred work itself */
+    uint64_t housed; /* the last look that found its owner, 0: none; and that found a lodger */
+    uint64_t lodged;
     bool visited;    /* the shard's, which only the thread changes */
     uint64_t visits; /* when the waiters are counted, while they leave the sockets off */
 };
@@ -68,6 +72,8 @@ extern struct iw_shard {
     atomic_bool leased;
     atomic_bool deferring; /* deferred work was left to pollers since the last look */
     atomic_bool near;      /* the next look is at most 100 us away */
+    atomic_bool housed;    /* its owner polled since the last look; and a lodger did, */
+    atomic_bool lodged;    /* a thread that found no shard of its own */
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
     atomic_bool posted;                           /* a hint: some of that is work requests */
     atomic_uint runs;                             /* threads that are at it, see deferred.c */
@@ -104,6 +110,8 @@ unsigned iw_shard_count(void);
 /** The shard of a poller, which this thread polls now without success. */
 struct iw_shard *iw_shard_enter(struct iw_poller *p);
 bool iw_shard_is_mine(struct iw_shard *s);
+/** How many threads found no shard of their own when they needed one, and have not ended. */
+unsigned iw_shard_lodgers(void);
 /** The shard that this thread owns, or the first. */
 struct iw_shard *iw_shard_own(void);
 
