@@ -11,12 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define DUE_PARTS 64    /* sends and recvs over TCP, or... */
-#define DUE_BYTES 65536 /* ...bytes, from which on a connection is worth rings */
-#define PART      32768 /* copied before it is published: the other side copies meanwhile */
-#define FIRST     4096  /* received before it is known where to: the rest is copied once */
-#define HEAR      16    /* rings before they are read: a socket holds some hundred */
-#define HEARD     512   /* as many as it holds, and more */
+#define DUE_PARTS 64     /* sends and recvs over TCP, or... */
+#define DUE_BYTES 65536  /* ...bytes, from which on a connection is worth rings */
+#define PART      32768  /* copied before it is published: the other side copies meanwhile */
+#define PART_MAX  131072 /* of what is sent at once, as each handover costs */
+#define FIRST     4096   /* received before it is known where to: the rest is copied once */
+#define HEAR      16     /* rings before they are read: a socket holds some hundred */
+#define HEARD     512    /* as many as it holds, and more */
 #define NOT_YET   UINT64_MAX
 
 static struct iwc_stream_shm *shm_of(struct iwc_stream *s)
@@ -170,9 +171,9 @@ static size_t length(const struct iovec *iov, unsigned n)
 /** Copies as much as there is room for. @return as send */
 static ssize_t put(struct iwc_stream_shm *s, const struct iovec *iov, unsigned n)
 {
-    size_t len = length(iov, n), sent = 0, part;
-    for (; sent < len; sent += part) {
-        part = len - sent < PART ? len - sent : PART;
+    size_t len = length(iov, n), sent = 0, most = PART, part;
+    for (; sent < len; sent += part, most = most < PART_MAX ? most * 2 : PART_MAX) {
+        part = len - sent < most ? len - sent : most;
         ssize_t room = iwc_ring_room(&s->out, part);
         if (room < 0)
             return room;
