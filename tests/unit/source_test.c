@@ -3,6 +3,7 @@
  */
 #include "engine/source.h"
 
+#include "engine/engine.h"
 #include "engine/poller.h"
 
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -233,6 +235,28 @@ static void what_the_engine_has_taken(void **state)
     assert_false(iw_source_wait_engine(7));
 }
 
+/* Another thread is at it, which the child does not have. */
+static void a_child_is_without_what_is_being_removed(void **state)
+{
+    int status;
+    (void)state;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, take), 0);
+    uint32_t slot = source.slot;
+    source.slot = 0;
+    iw_engine_fork(FORK_PREPARE);
+    iw_source_fork(FORK_PREPARE);
+    pid_t pid = fork();
+    iw_source_fork(pid ? FORK_PARENT : FORK_CHILD);
+    iw_engine_fork(pid ? FORK_PARENT : FORK_CHILD);
+    if (pid == 0) {
+        close(fd);
+        _exit(iw_engine_start() != 0);
+    }
+    source.slot = slot;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -245,6 +269,7 @@ int main(void)
         TEST(del_waits),
         TEST(where_the_engine_is),
         TEST(what_the_engine_has_taken),
+        TEST(a_child_is_without_what_is_being_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -514,9 +514,12 @@ int iw_sources_restore(void)
 
 void iw_source_fork(enum fork_step step)
 {
-    /* Slots are whole at any time: there is no need to stop those who are at one. */
+    /* Slots are whole at any time, but for a source that is just being removed: there is no need to
+     * stop those who are at one. */
     for (uint32_t i = 1; step == FORK_CHILD && i < table.used; i++) {
         struct slot *slot = slot_at(i);
+        if (slot->source && __atomic_load_n(&slot->source->slot, __ATOMIC_RELAXED) != i)
+            slot->source = NULL;
         lock_init(&slot->lock, LOCK_SOURCE);
         slot->idle = (struct lock_cond){0};
         atomic_fetch_and(&slot->word, ~(uint64_t)(WAITED | PINS));
