@@ -245,7 +245,50 @@ static void those_that_sleep_are_not_counted(void **state)
     assert_true(becomes(true, processors + 1));
     assert_true(becomes(false, processors));
     assert_true(becomes(true, processors + 1));
-    assert_int_equal(iw_shard_lodgers(), 0);
+}
+
+/** Binds this thread to the processor of number @p k among those it has. */
+static void bind(const cpu_set_t *has, int k)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, has) && k-- == 0)
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static void *keep_polling_bound(void *has)
+{
+    bind(has, 1);
+    return keep_polling(NULL);
+}
+
+/* Before any other thread was asked where it may run. */
+static void two_that_are_bound_have_two_processors(void **state)
+{
+    struct iw_poller p = {0};
+    cpu_set_t has;
+    pthread_t t;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(has), &has), 0);
+    if (CPU_COUNT(&has) < 2)
+        skip();
+    bind(&has, 0);
+    poll_here(&p, 1); /* the first shard is this thread's, as all tests want it */
+    atomic_store(&polling, true);
+    assert_int_equal(pthread_create(&t, NULL, keep_polling_bound, &has), 0);
+    unsigned first = atomic_load(&iw_engine.period);
+    uint64_t end = iw_now() + LONG_NS;
+    while (atomic_load(&iw_engine.period) - first < 5 && iw_now() < end) {
+        iw_engine_polled(&p);
+        iw_engine_poll(&p);
+    }
+    assert_true(atomic_load(&iw_engine.period) - first >= 5);
+    assert_false(atomic_load(&iw_engine.crowded));
+    atomic_store(&polling, false);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_int_equal(sched_setaffinity(0, sizeof(has), &has), 0);
 }
 
 static void two_need_two_processors(void **state)
@@ -468,6 +511,7 @@ static void a_source_moves_when_it_is_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(two_that_are_bound_have_two_processors, setup, teardown),
         cmocka_unit_test_setup_teardown(one_thread_has_one, setup, teardown),
         cmocka_unit_test_setup_teardown(another_gets_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(two_that_poll_in_turn_do_not_tug, setup, teardown),

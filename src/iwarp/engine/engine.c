@@ -27,9 +27,10 @@
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
 #define LEASE_NS     4000000   /* without a poll or post, then the lease ends */
-#define CROWD_NS     100000000 /* a thread that polls does so within that; see crowded */
+#define PERIOD_NS    20000000  /* in which each thread that polls does so, mostly */
+#define PERIOD_MAX   100000000 /* the engine's thread slept meanwhile: it tells nothing */
 
-struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1};
+struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1, .period = 1};
 
 static __thread bool is_engine;
 static __thread bool occasion; /* to linger: the engine's thread alone sets it */
@@ -122,10 +123,6 @@ static void look(struct iw_shard *s, uint64_t now)
     look_at_visits_locked(s, now);
     w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
     w->look = now + (uint64_t)w->park;
-    if (atomic_exchange(&s->housed, false))
-        w->housed = now;
-    if (atomic_exchange(&s->lodged, false))
-        w->lodged = now;
     s->relieved = relieved;
     w->visited = s->visited;
     atomic_store(&s->near, w->park == PARK_MIN_NS);
@@ -162,21 +159,17 @@ static uint64_t watch(struct iw_shard *s, uint64_t now)
     return atomic_load(&s->leased) ? w->look : w->visited ? w->visits : 0;
 }
 
-static bool is_recent(uint64_t at, uint64_t now)
+/** Judges by the threads that polled in a period, when that is over, whether they are too many. */
+static void count_pollers(uint64_t now)
 {
-    return at && now - at < CROWD_NS;
-}
-
-/** @return how many threads poll, as far as one can tell */
-static unsigned pollers(uint64_t now)
-{
-    unsigned n = 0;
-    bool lodges = false;
-    for (unsigned i = 0; i < iw_shard_count(); i++) {
-        n += is_recent(iw_shards[i].watch.housed, now);
-        lodges |= is_recent(iw_shards[i].watch.lodged, now);
-    }
-    return n + (lodges ? iw_shard_lodgers() : 0);
+    static uint64_t since;
+    uint64_t time = now - since;
+    if (time < PERIOD_NS)
+        return;
+    unsigned threads = atomic_exchange(&iw_engine.threads, 0);
+    since = now;
+    atomic_store(&iw_engine.crowded, time < PERIOD_MAX && iw_processors_are_few(threads));
+    atomic_fetch_add(&iw_engine.period, atomic_load(&iw_engine.period) == UINT32_MAX ? 2 : 1);
 }
 
 /** Looks at all shards, and makes sure that the thread wakes for the next look. */
@@ -189,7 +182,7 @@ static void watch_pollers(uint64_t *set)
         if (at && (!first || at < first))
             first = at;
     }
-    atomic_store(&iw_engine.crowded, iw_processors_are_few(pollers(now)));
+    count_pollers(now);
     /* A timer of its own, as a time limit of each wait would cost as much as the wait. */
     if (first != *set)
         sys_timerfd_set(iw_engine.looks, first);
@@ -313,6 +306,13 @@ static unsigned shards_max_locked(void)
     assert_held(&iw_engine.lock);
     unsigned n = iw_processors_add();
     return n < 2 ? 2 : n < IW_SHARDS ? n : IW_SHARDS;
+}
+
+void iw_engine_know_processors(void)
+{
+    lock_get(&iw_engine.lock);
+    iw_processors_add();
+    lock_put(&iw_engine.lock);
 }
 
 struct iw_shard *iw_engine_open_shard(void)

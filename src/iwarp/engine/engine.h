@@ -94,13 +94,17 @@ extern struct iw_engine {
     pthread_t thread;
     atomic_bool frozen;
     atomic_uint checks;  /* looks of the thread at pollers; free-running */
-    atomic_bool crowded; /* as of the last look more threads polled than there are processors */
+    atomic_bool crowded; /* more threads polled in the last period than there are processors */
+    atomic_uint period;  /* free-running, not 0; and how many threads polled in it so far */
+    atomic_uint threads;
 } iw_engine;
 
 /** Whether this is the engine's thread. */
 bool iw_engine_is_thread(void);
 /** Switches the sockets of a shard on or off in the thread's wait set. */
 void iw_engine_watch_locked(struct iw_shard *s);
+/** Adds the processors of this thread to those that are known. */
+void iw_engine_know_processors(void);
 /** Makes one more shard, for at most as many as there are processors. @return NULL: not now */
 struct iw_shard *iw_engine_open_shard(void);
 /** Makes the thread look again: a lease begins or ended. */

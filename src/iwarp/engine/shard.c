@@ -17,43 +17,26 @@ static atomic_uint count = 1;
 /** The address names the thread. */
 static __thread struct {
     struct iw_shard *own; /* or was, before a fork(); NULL: none */
-    bool lodges;          /* it needed one, and there was none to have */
+    uint32_t period;      /* of iw_engine.period, in which it was counted */
+    bool known;           /* where it may run */
 } me;
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
-static atomic_uint lodgers;
-
-static void lodge(bool lodges)
-{
-    if (me.lodges != lodges)
-        atomic_fetch_add_explicit(&lodgers, lodges ? 1 : -1u, memory_order_relaxed);
-    me.lodges = lodges;
-}
-
 /** The thread ends. */
 static void leave(void *arg)
 {
     const void *self = &me;
-    (void)arg;
-    lodge(false);
-    if (me.own)
-        atomic_compare_exchange_strong(&me.own->owner, &self, NULL);
+    struct iw_shard *s = arg;
+    atomic_compare_exchange_strong(&s->owner, &self, NULL);
     me.own = NULL;
 }
 
 static void make_key(void)
 {
     has_key = pthread_key_create(&key, leave) == 0;
-}
-
-/** @return whether the end of this thread will be heard of */
-static bool hear_of_end(void)
-{
-    pthread_once(&once, make_key);
-    return has_key && pthread_setspecific(key, &me) == 0;
 }
 
 unsigned iw_shard_count(void)
@@ -75,16 +58,14 @@ bool iw_shard_is_mine(struct iw_shard *s)
 static bool own(struct iw_shard *s)
 {
     const void *none = NULL;
-    if (!hear_of_end() || !atomic_compare_exchange_strong(&s->owner, &none, &me))
+    pthread_once(&once, make_key);
+    if (!has_key || !atomic_compare_exchange_strong(&s->owner, &none, &me))
         return false;
     me.own = s;
-    lodge(false);
-    return true;
-}
-
-unsigned iw_shard_lodgers(void)
-{
-    return atomic_load_explicit(&lodgers, memory_order_relaxed);
+    if (pthread_setspecific(key, s) == 0)
+        return true;
+    leave(s);
+    return false;
 }
 
 /** @return the shard of this thread, which gets one if there is one to have; or NULL */
@@ -99,12 +80,6 @@ static struct iw_shard *find_own(void)
     return s && own(s) ? s : NULL;
 }
 
-static void note(atomic_bool *flag)
-{
-    if (!atomic_load_explicit(flag, memory_order_relaxed))
-        atomic_store_explicit(flag, true, memory_order_relaxed);
-}
-
 /** The poller @p p was in vain in @p s, which is another thread's, or nobody's. @return where it is
  * from now on */
 static struct iw_shard *meet(struct iw_poller *p, struct iw_shard *s)
@@ -116,8 +91,6 @@ static struct iw_shard *meet(struct iw_poller *p, struct iw_shard *s)
         atomic_store_explicit(&p->by, &me, memory_order_relaxed);
         alone = 0;
     }
-    if (me.lodges)
-        note(&s->lodged);
     bool moves_now = alone >= (uint32_t)MOVE_AFTER << moves;
     atomic_store_explicit(&p->alone, moves_now ? 0 : alone, memory_order_relaxed);
     if (!moves_now)
@@ -125,7 +98,6 @@ static struct iw_shard *meet(struct iw_poller *p, struct iw_shard *s)
     if (moves < MOVES_MAX)
         atomic_store_explicit(&p->moves, moves + 1, memory_order_relaxed);
     struct iw_shard *to = find_own();
-    lodge(!to && hear_of_end());
     if (!to || to == s)
         return s;
     iw_engine_cool(p);
@@ -133,13 +105,24 @@ static struct iw_shard *meet(struct iw_poller *p, struct iw_shard *s)
     return to;
 }
 
+/** This thread polls, for the first time in a period. */
+static void count_me(uint32_t period)
+{
+    me.period = period;
+    atomic_fetch_add_explicit(&iw_engine.threads, 1, memory_order_relaxed);
+    if (!me.known)
+        iw_engine_know_processors();
+    me.known = true;
+}
+
 struct iw_shard *iw_shard_enter(struct iw_poller *p)
 {
+    uint32_t period = atomic_load_explicit(&iw_engine.period, memory_order_relaxed);
+    if (me.period != period)
+        count_me(period);
     struct iw_shard *s = iw_shard_of(p);
-    if (iw_shard_is_mine(s)) {
-        note(&s->housed);
+    if (iw_shard_is_mine(s))
         return s;
-    }
     bool is_free = !atomic_load_explicit(&s->owner, memory_order_relaxed);
     if (is_free && !(me.own && iw_shard_is_mine(me.own)) && own(s))
         return s;
@@ -164,7 +147,6 @@ struct iw_shard *iw_home_shard(const struct iw_home *h)
 
 void iw_shards_forget(void)
 {
-    atomic_store(&lodgers, me.lodges);
     for (unsigned i = 0; i < iw_shard_count(); i++) {
         struct iw_shard *s = &iw_shards[i];
         atomic_store(&s->owner, NULL);

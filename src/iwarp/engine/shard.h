@@ -36,8 +36,6 @@ struct iw_watch {
     uint64_t look;   /* when the next is due */
     uint64_t called; /* the last look that found a poll or a post */
     uint64_t served; /* the last look that found a pass, or served the deferred work itself */
-    uint64_t housed; /* the last look that found its owner, 0: none; and that found a lodger */
-    uint64_t lodged;
     bool visited;    /* the shard's, which only the thread changes */
     uint64_t visits; /* when the waiters are counted, while they leave the sockets off */
 };
@@ -72,8 +70,6 @@ extern struct iw_shard {
     atomic_bool leased;
     atomic_bool deferring; /* deferred work was left to pollers since the last look */
     atomic_bool near;      /* the next look is at most 100 us away */
-    atomic_bool housed;    /* its owner polled since the last look; and a lodger did, */
-    atomic_bool lodged;    /* a thread that found no shard of its own */
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
     atomic_bool posted;                           /* a hint: some of that is work requests */
     atomic_uint runs;                             /* threads that are at it, see deferred.c */
@@ -110,8 +106,6 @@ unsigned iw_shard_count(void);
 /** The shard of a poller, which this thread polls now without success. */
 struct iw_shard *iw_shard_enter(struct iw_poller *p);
 bool iw_shard_is_mine(struct iw_shard *s);
-/** How many threads found no shard of their own when they needed one, and have not ended. */
-unsigned iw_shard_lodgers(void);
 /** The shard that this thread owns, or the first. */
 struct iw_shard *iw_shard_own(void);
 
