@@ -64,13 +64,14 @@ pairs()
 }
 
 # ib_send_bw -e, out of credits, sleeps for a completion, but a credit is an RDMA Write: if that comes
-# later it sleeps for ever. So there are fewer messages than the 500 that need no credit.
+# later it sleeps for ever. The peer gives one for each third of the messages: two thirds have to take
+# longer than its program may wait for a processor.
 pairs OFF <<'CASES'
 ib_send_bw -a -n 10
 ib_send_bw -a -n 10 -b
 ib_send_bw -q 8 -b -s 4096 -n 200
 ib_send_bw -q 4 -b -e -s 262144 -n 200
-ib_send_bw -e -n 400
+ib_send_bw -e -s 1048576 -n 500
 ib_send_bw -s 8388608 -n 10 -t 2 -r 4
 ib_send_bw -r 3 -t 1 -s 64 -n 200
 ib_send_bw -l 4 -Q 1 -s 64 -n 400
