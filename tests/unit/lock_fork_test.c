@@ -153,8 +153,7 @@ static void *user(void *arg)
     return NULL;
 }
 
-/** @return the objects that are not whole, or whose locks are not free; in the child all are ours
- */
+/** @return how many objects are not whole, or have locks that are not free; takes all that are */
 static int broken(void)
 {
     int n = 0;

@@ -169,7 +169,7 @@ static void count_pollers(uint64_t now)
     unsigned threads = atomic_exchange(&iw_engine.threads, 0);
     since = now;
     atomic_store(&iw_engine.crowded, time < PERIOD_MAX && iw_processors_are_few(threads));
-    atomic_fetch_add(&iw_engine.period, atomic_load(&iw_engine.period) == UINT32_MAX ? 2 : 1);
+    atomic_fetch_add(&iw_engine.period, 1);
 }
 
 /** Looks at all shards, and makes sure that the thread wakes for the next look. */
@@ -301,10 +301,9 @@ static int open_shard_locked(struct iw_shard *s)
 }
 
 /** One a processor, but not one alone: threads are there even so. */
-static unsigned shards_max_locked(void)
+static unsigned shards_max(void)
 {
-    assert_held(&iw_engine.lock);
-    unsigned n = iw_processors_add();
+    unsigned n = iw_processors();
     return n < 2 ? 2 : n < IW_SHARDS ? n : IW_SHARDS;
 }
 
@@ -320,7 +319,7 @@ struct iw_shard *iw_engine_open_shard(void)
     struct iw_shard *s = NULL;
     lock_get(&iw_engine.lock);
     unsigned i = iw_shard_count();
-    if (iw_engine.started && i < shards_max_locked() && !open_shard_locked(&iw_shards[i])) {
+    if (iw_engine.started && i < shards_max() && !open_shard_locked(&iw_shards[i])) {
         s = &iw_shards[i];
         iw_shard_opened();
     }

@@ -95,7 +95,7 @@ extern struct iw_engine {
     atomic_bool frozen;
     atomic_uint checks;  /* looks of the thread at pollers; free-running */
     atomic_bool crowded; /* more threads polled in the last period than there are processors */
-    atomic_uint period;  /* free-running, not 0; and how many threads polled in it so far */
+    atomic_uint period;  /* free-running from 1; and how many threads polled in it so far */
     atomic_uint threads;
 } iw_engine;
 
