@@ -64,14 +64,15 @@ pairs()
 }
 
 # ib_send_bw -e, out of credits, sleeps for a completion, but a credit is an RDMA Write: if that comes
-# later it sleeps for ever. The peer gives one for each third of the messages: two thirds have to take
-# longer than its program may wait for a processor.
+# later it sleeps for ever. The peer gives one for each third of its 500 receives: two thirds have to
+# take longer than its program may wait for a processor. Of more messages than receives, as otherwise
+# it may sleep for a completion that it has taken.
 pairs OFF <<'CASES'
 ib_send_bw -a -n 10
 ib_send_bw -a -n 10 -b
 ib_send_bw -q 8 -b -s 4096 -n 200
 ib_send_bw -q 4 -b -e -s 262144 -n 200
-ib_send_bw -e -s 1048576 -n 500
+ib_send_bw -e -s 1048576 -n 600
 ib_send_bw -s 8388608 -n 10 -t 2 -r 4
 ib_send_bw -r 3 -t 1 -s 64 -n 200
 ib_send_bw -l 4 -Q 1 -s 64 -n 400
