@@ -18,7 +18,8 @@
 static char
     calls[64]; /* t take, c count, p poll, o order, a arm of the engine, s S arm of the CQ */
 static struct iw_cq cq;
-static int ready, arrives; /* completions in the CQ; what a pass adds */
+static int ready, arrives;     /* completions in the CQ; what a pass adds */
+static int crowded, meanwhile; /* what others add, who get the processor */
 
 static void note(char c)
 {
@@ -42,6 +43,14 @@ void iw_engine_polled(struct iw_poller *p)
 {
     assert_ptr_equal(p, &cq.poller);
     note('c');
+}
+
+bool iw_engine_give_way(void)
+{
+    if (crowded)
+        note('w');
+    ready += meanwhile;
+    return crowded;
 }
 
 void iw_engine_poll(struct iw_poller *p)
@@ -92,9 +101,17 @@ static const struct {
     int ready, arrives, n;
     int got;
     const char *calls;
+    int crowded, meanwhile;
 } polls[] = {
-    {0, 0, 4, 0, "tcpt"}, {2, 0, 4, 2, "tco"}, {0, 3, 2, 2, "tcpto"}, /* a pass brought something */
-    {1, 0, 4, 1, "tco"},  {0, 0, 0, 0, ""},    {0, 0, -1, -EINVAL, ""},
+    {0, 0, 4, 0, "tcpt", 0, 0},
+    {2, 0, 4, 2, "tco", 0, 0},
+    {0, 3, 2, 2, "tcpto", 0, 0}, /* a pass brought something */
+    {1, 0, 4, 1, "tco", 0, 0},
+    {0, 0, 0, 0, "", 0, 0},
+    {0, 0, -1, -EINVAL, "", 0, 0},
+    {0, 3, 4, 2, "tcwto", 1, 2}, /* somebody else's did */
+    {0, 3, 4, 3, "tcwtpto", 1, 0},
+    {1, 3, 4, 1, "tco", 1, 2},
 };
 
 static void test_poll(void **state)
@@ -105,6 +122,8 @@ static void test_poll(void **state)
         calls[0] = '\0';
         ready = polls[i].ready;
         arrives = polls[i].arrives;
+        crowded = polls[i].crowded;
+        meanwhile = polls[i].meanwhile;
         if (op_poll_cq(&cq.pub, polls[i].n, wc) != polls[i].got ||
             strcmp(calls, polls[i].calls) != 0)
             fail_msg("row %zu: calls %s", i, calls);

@@ -185,6 +185,14 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     return moved || f.moved;
 }
 
+bool iw_engine_give_way(void)
+{
+    if (!atomic_load_explicit(&iw_engine.crowded, memory_order_relaxed))
+        return false;
+    sched_yield();
+    return true;
+}
+
 void iw_engine_poll(struct iw_poller *p)
 {
     iw_engine_poll_in(iw_shard_enter(p), p);
@@ -195,8 +203,6 @@ void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p)
     if (!__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
         return;
     count(&s->passes);
-    if (atomic_load_explicit(&iw_engine.crowded, memory_order_relaxed))
-        sched_yield(); /* to who may have what this one waits for */
     iw_engine_progress(s, p);
 }
 

@@ -33,6 +33,8 @@ static inline struct iw_shard *iw_shard_of(const struct iw_poller *p)
 void iw_engine_polled(struct iw_poller *p);
 /** Counts one post or pass that saw to what there was to send. */
 void iw_engine_sent(struct iw_shard *s);
+/** Lets others have the processor, if more threads poll than there are. @return whether it did */
+bool iw_engine_give_way(void);
 /** Makes progress on behalf of a poller whose CQ is empty; first the deferred work. */
 void iw_engine_poll(struct iw_poller *p);
 /** The same in shard @p s, wherever the poller is. */

@@ -141,6 +141,7 @@ int iw_cm_wait(int fd)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     for (unsigned turns = 0; !ready && iw_now() < end; turns++) {
         iw_engine_polled(&cm_poller);
+        iw_engine_give_way();
         iw_engine_poll_in(&iw_shards[0], &cm_poller); /* where sockets are at first */
         ready = turns % FD_TURNS == 0 && sys_wait_fd(fd, 0) > 0;
     }

@@ -35,6 +35,8 @@ static int advance(struct iw_cq *cq)
     bool over = atomic_load(&cq->overrun); /* before the looks: what was added earlier is seen */
     bool got = iw_cq_take_one(cq, &cq->current);
     iw_engine_polled(&cq->poller);
+    if (!got && iw_engine_give_way())
+        got = iw_cq_take_one(cq, &cq->current);
     if (!got) {
         iw_engine_poll(&cq->poller);
         got = iw_cq_take_one(cq, &cq->current);

@@ -46,6 +46,8 @@ int op_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
         return n < 0 ? -iw_refuse("ibv_poll_cq", VALUE, "a negative num_entries") : 0;
     int got = iw_cq_take(cq, n, wc);
     iw_engine_polled(&cq->poller);
+    if (!got && iw_engine_give_way())
+        got = iw_cq_take(cq, n, wc);
     if (!got) {
         iw_engine_poll(&cq->poller);
         got = iw_cq_take(cq, n, wc);
