@@ -235,6 +235,19 @@ static void what_the_engine_has_taken(void **state)
     assert_false(iw_source_wait_engine(7));
 }
 
+static void a_key_tells_its_qp(void **state)
+{
+    uint64_t key;
+    (void)state;
+    source.qp_num = 7;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, take), 0);
+    assert_non_null(iw_source_place(&source, &key));
+    assert_true(iw_source_is_of(key, 7));
+    assert_false(iw_source_is_of(key, 8));
+    iw_source_del(&source);
+    assert_false(iw_source_is_of(key, 7));
+}
+
 /* Another thread is at it, which the child does not have. */
 static void a_child_is_without_what_is_being_removed(void **state)
 {
@@ -272,6 +285,7 @@ int main(void)
         TEST(del_waits),
         TEST(where_the_engine_is),
         TEST(what_the_engine_has_taken),
+        TEST(a_key_tells_its_qp),
         TEST(a_child_is_without_what_is_being_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

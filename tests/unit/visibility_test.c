@@ -21,7 +21,7 @@ static unsigned full;          /* passes that find as much as one can take */
 static unsigned at_another;    /* looks at whose end the engine was at another QP */
 static unsigned taken;         /* passes that find another thread at a connection */
 
-void iw_adopted_run(uint32_t but)
+void iw_adopted_return(uint32_t but)
 {
     looks++;
     left_alone = but;

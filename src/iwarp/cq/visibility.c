@@ -58,7 +58,7 @@ static void look(uint32_t qp_num)
     for (int i = 0; i < LOOKS; i++) {
         unsigned passes = 0;
         busy = false;
-        iw_adopted_run(qp_num);
+        iw_adopted_return(qp_num);
         iw_active_run_all(qp_num);
         while (iw_engine_run_linked(qp_num) && ++passes < FULL)
             ;

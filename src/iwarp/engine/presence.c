@@ -88,10 +88,13 @@ void iw_adopted_check(const struct iw_shard *s)
         put_back();
 }
 
-void iw_adopted_run(uint32_t but)
+void iw_adopted_return(uint32_t but)
 {
-    /* Before the epoll set is looked at: there is what was put back. */
-    iw_source_run(atomic_load(&adopted.key), 0, but);
+    uint64_t key = atomic_load(&adopted.key);
+    if (!key || iw_source_is_of(key, but))
+        return;
+    put_back();
+    iw_source_run(atomic_load(&adopted.key), 0, but); /* there is no room for it in the set */
 }
 
 void iw_adopted_gone(uint64_t key)

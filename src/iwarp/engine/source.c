@@ -448,6 +448,16 @@ bool iw_source_poll(uint64_t key)
     return moved;
 }
 
+bool iw_source_is_of(uint64_t key, uint32_t qp_num)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    if (!pin(slot, (uint32_t)(key >> 32)))
+        return false;
+    bool is = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED) == qp_num;
+    unpin(slot);
+    return is;
+}
+
 struct iw_shard *iw_source_place(const struct iw_source *s, uint64_t *key)
 {
     uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);

@@ -75,6 +75,9 @@ bool iw_source_take_out(uint64_t key);
 /** @return false if epoll has no room for it: it stays out, and left to who calls this */
 bool iw_source_put_back(uint64_t key);
 
+/** Whether that is the source of QP @p qp_num, which is not 0. */
+bool iw_source_is_of(uint64_t key, uint32_t qp_num);
+
 /** The shard of a source, and what epoll names it by. @return NULL: it is not added */
 struct iw_shard *iw_source_place(const struct iw_source *s, uint64_t *key);
 /** Puts a source to rest, if it is there. */
