@@ -235,6 +235,36 @@ static void what_the_engine_has_taken(void **state)
     assert_false(iw_source_wait_engine(7));
 }
 
+/** Nothing changes for what is gone meanwhile. */
+static void a_quiet_one_counts_for_nothing(void **state)
+{
+    uint64_t key, none = 0;
+    struct iw_shard *s = &iw_shards[0];
+    (void)state;
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, take), 0);
+    assert_ptr_equal(iw_source_place(&source, &key), s);
+    iw_source_link(&source, 7);
+    assert_int_equal(atomic_load(&s->linked), IW_LINKED(7));
+    unsigned turns = iw_source_turns();
+    iw_source_quiet(key);
+    assert_int_equal(atomic_load(&s->linked), none);
+    assert_int_not_equal(iw_source_turns(), turns);
+    iw_source_quiet(key);
+    iw_source_link(&source, 8);
+    assert_int_equal(atomic_load(&s->linked), none);
+    iw_source_loud(key);
+    iw_source_loud(key);
+    assert_int_equal(atomic_load(&s->linked), IW_LINKED(8));
+    iw_source_quiet(key);
+    iw_source_del(&source);
+    iw_source_loud(key);
+    assert_int_equal(atomic_load(&s->linked), none);
+    assert_int_equal(iw_source_add(&source, fd, EPOLLIN, take), 0); /* as loud as any */
+    assert_int_equal(atomic_load(&s->linked), IW_LINKED(8));
+    iw_source_quiet(key);
+    assert_int_equal(atomic_load(&s->linked), IW_LINKED(8));
+}
+
 static void a_key_tells_its_qp(void **state)
 {
     uint64_t key;
@@ -285,6 +315,7 @@ int main(void)
         TEST(del_waits),
         TEST(where_the_engine_is),
         TEST(what_the_engine_has_taken),
+        TEST(a_quiet_one_counts_for_nothing),
         TEST(a_key_tells_its_qp),
         TEST(a_child_is_without_what_is_being_removed),
     };

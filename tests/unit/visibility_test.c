@@ -20,6 +20,8 @@ static uint32_t left_alone;    /* the QP of the last look */
 static unsigned full;          /* passes that find as much as one can take */
 static unsigned at_another;    /* looks at whose end the engine was at another QP */
 static unsigned taken;         /* passes that find another thread at a connection */
+static unsigned turning;       /* passes during which a source gets quiet, or moves */
+static unsigned turns;
 
 void iw_adopted_return(uint32_t but)
 {
@@ -39,7 +41,16 @@ bool iw_engine_run_linked(uint32_t but)
         taken--;
         iw_visibility_busy();
     }
+    if (turning > 0) {
+        turning--;
+        turns++;
+    }
     return passes++ < full;
+}
+
+unsigned iw_source_turns(void)
+{
+    return turns;
 }
 
 bool iw_source_wait_engine(uint32_t qp_num)
@@ -54,7 +65,7 @@ static int setup(void **state)
     iw_visibility_expose();
     iw_visibility_connections(2);
     memset(&cq, 0, sizeof(cq));
-    looks = passes = full = at_another = taken = 0;
+    looks = passes = full = at_another = taken = turning = 0;
     return 0;
 }
 
@@ -149,10 +160,10 @@ static void several_are_behind_a_look_at_all(void **state)
 static void a_look_goes_on(void **state)
 {
     static const struct {
-        unsigned full, at_another, taken, looks, passes;
+        unsigned full, at_another, taken, turning, looks, passes;
     } rows[] = {
-        {0, 0, 0, 1, 1}, {3, 0, 0, 1, 4}, {1000, 0, 0, 1, 64},
-        {0, 1, 0, 2, 2}, {0, 0, 2, 3, 3}, {0, 1000, 0, 4, 4},
+        {0, 0, 0, 0, 1, 1}, {3, 0, 0, 0, 1, 4}, {1000, 0, 0, 0, 1, 64}, {0, 1, 0, 0, 2, 2},
+        {0, 0, 2, 0, 3, 3}, {0, 0, 0, 1, 2, 2}, {0, 1000, 0, 0, 4, 4},  {0, 0, 0, 1000, 4, 4},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -160,6 +171,7 @@ static void a_look_goes_on(void **state)
         full = rows[i].full;
         at_another = rows[i].at_another;
         taken = rows[i].taken;
+        turning = rows[i].turning;
         assert_int_equal(show(IBV_WC_RECV, 7), rows[i].looks);
         assert_int_equal(passes, rows[i].passes);
     }

@@ -56,13 +56,13 @@ static uint32_t teller(const struct ibv_wc *wc, int n)
 static void look(uint32_t qp_num)
 {
     for (int i = 0; i < LOOKS; i++) {
-        unsigned passes = 0;
+        unsigned passes = 0, turns = iw_source_turns();
         busy = false;
         iw_adopted_return(qp_num);
         iw_active_run_all(qp_num);
         while (iw_engine_run_linked(qp_num) && ++passes < FULL)
             ;
-        if (!iw_source_wait_engine(qp_num) && !busy)
+        if (!iw_source_wait_engine(qp_num) && !busy && iw_source_turns() == turns)
             break;
     }
 }

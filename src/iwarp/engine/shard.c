@@ -153,6 +153,7 @@ void iw_shards_forget(void)
         atomic_store(&s->leader, NULL);
         atomic_store(&s->leased, false);
         atomic_store(&s->actives, 0);
+        atomic_store(&s->places, 0);
         for (unsigned k = 0; k < IW_ACTIVE; k++)
             atomic_store(&s->active[k].key, 0);
         s->visits = 0;

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define IW_SHARDS 64
-#define IW_ACTIVE 16 /* sources of a shard that pollers run at each pass */
+#define IW_ACTIVE 16 /* sources of a shard that pollers run at each pass, or that rest */
 
 struct iw_deferred;
 struct iw_poller;
@@ -42,7 +42,7 @@ struct iw_watch {
 
 /** A place for a source that pollers run without being told; see active.h. */
 struct iw_active {
-    _Atomic uint64_t key; /* 0: none */
+    _Atomic uint64_t key; /* 0: none; and whether it rests */
     atomic_bool moved;    /* bytes, since the engine's thread looked last */
     uint64_t since;       /* the last look that found so; only that thread looks there */
 };
@@ -54,7 +54,7 @@ struct iw_active {
 
 extern struct iw_shard {
     atomic_int sockets;      /* epoll set of its sources; the thread may hear of it at once */
-    _Atomic uint64_t linked; /* the sum of IW_LINKED() of the connections here */
+    _Atomic uint64_t linked; /* the sum of IW_LINKED() of the sources here that may tell of bytes */
     bool watched;            /* it is switched on in the thread's wait set; under iw_engine.lock */
     bool relieved;           /* pollers run the sockets often enough; under iw_engine.lock */
     struct iw_poller *_Atomic leader; /* of the waiters, see waiter.h; NULL: none; under the lock */
@@ -73,7 +73,8 @@ extern struct iw_shard {
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
     atomic_bool posted;                           /* a hint: some of that is work requests */
     atomic_uint runs;                             /* threads that are at it, see deferred.c */
-    atomic_uint actives;                          /* a hint: so many of active are taken */
+    atomic_uint actives;                          /* a hint: so many of active are run */
+    atomic_uint places;                           /* of active that were ever taken */
     struct iw_active active[IW_ACTIVE];
 #ifdef LOCK_OWNERS
     atomic_uint between; /* threads between what they leave or end and the kick that may be due */

@@ -37,6 +37,7 @@ struct slot {
     bool out;                 /* of the epoll set, while somebody has adopted it; under lock */
     struct iw_shard *_Atomic shard; /* whose epoll set it is; changed under lock */
     bool once;                      /* epoll tells of it once (EPOLLET); as added */
+    bool quiet;                     /* iw_source_quiet(); under lock */
     uint64_t linked;                /* what it counts for in shard->linked; under lock */
     struct lock lock;               /* changes of source, and waiting for pins */
     struct lock_cond idle;          /* pins went down */
@@ -73,6 +74,13 @@ static struct {
     bool takes;           /* it is between begin and end: what it runs counts as one */
     atomic_uint once;     /* sources that epoll tells of once (EPOLLET) */
 } engine;
+
+static atomic_uint turns;
+
+unsigned iw_source_turns(void)
+{
+    return atomic_load(&turns);
+}
 
 static struct iw_shard *shard_of(const struct slot *slot)
 {
@@ -143,7 +151,7 @@ static void count_link_locked(struct slot *slot)
 {
     uint32_t qp_num = __atomic_load_n(&slot->source->qp_num, __ATOMIC_SEQ_CST);
     assert_held(&slot->lock);
-    if (!qp_num)
+    if (!qp_num || slot->quiet)
         return;
     slot->linked = IW_LINKED(qp_num);
     atomic_fetch_add(&shard_of(slot)->linked, slot->linked);
@@ -187,6 +195,7 @@ int iw_source_add(struct iw_source *s, int fd, uint32_t events,
     __atomic_store_n(&s->slot, i, __ATOMIC_SEQ_CST);
     lock_get(&slot->lock);
     slot->source = s;
+    slot->quiet = false;
     atomic_store_explicit(&slot->shard, &iw_shards[0], memory_order_relaxed);
     count_link_locked(slot);
     slot->once = events & EPOLLET;
@@ -242,6 +251,7 @@ void iw_source_move(struct iw_source *s, const struct iw_home *home)
         if (sys_epoll_ctl(to->sockets, EPOLL_CTL_ADD, s->fd, &ev) == 0) {
             sys_epoll_ctl(set_of(slot), EPOLL_CTL_DEL, s->fd, &(struct epoll_event){0});
             atomic_fetch_add(&to->linked, slot->linked);
+            atomic_fetch_add(&turns, 1);
             atomic_fetch_sub(&shard_of(slot)->linked, slot->linked);
             atomic_store_explicit(&slot->shard, to, memory_order_relaxed);
         }
@@ -253,6 +263,29 @@ static bool has_locked(const struct slot *slot, uint64_t key)
 {
     assert_held(&slot->lock);
     return slot->source && (uint32_t)(atomic_load(&slot->word) >> 32) == (uint32_t)(key >> 32);
+}
+
+void iw_source_quiet(uint64_t key)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    lock_get(&slot->lock);
+    if (has_locked(slot, key) && !slot->quiet) {
+        slot->quiet = true;
+        atomic_fetch_add(&turns, 1);
+        uncount_link_locked(slot);
+    }
+    lock_put(&slot->lock);
+}
+
+void iw_source_loud(uint64_t key)
+{
+    struct slot *slot = slot_at((uint32_t)key);
+    lock_get(&slot->lock);
+    if (has_locked(slot, key) && slot->quiet) {
+        slot->quiet = false;
+        count_link_locked(slot);
+    }
+    lock_put(&slot->lock);
 }
 
 bool iw_source_take_out(uint64_t key)

@@ -75,6 +75,17 @@ bool iw_source_take_out(uint64_t key);
 /** @return false if epoll has no room for it: it stays out, and left to who calls this */
 bool iw_source_put_back(uint64_t key);
 
+/**
+ * No bytes have to be looked for at a descriptor from now on, or again: whoever looks at all
+ * connections finds them elsewhere. Quiet begins behind what makes that true, and loud before what
+ * ends it.
+ */
+void iw_source_quiet(uint64_t key);
+void iw_source_loud(uint64_t key);
+/** Changes while a source gets quiet, or comes into another shard: what looked meanwhile may have
+ * missed it in both places. */
+unsigned iw_source_turns(void);
+
 /** Whether that is the source of QP @p qp_num, which is not 0. */
 bool iw_source_is_of(uint64_t key, uint32_t qp_num);
 

@@ -54,6 +54,9 @@ int iw_rings_heard(void *up, uint32_t kind)
     uint64_t end = qp->rx.half.offset + fpdu_size(DDP_UNTAGGED_HDR + RDMAP_PATH_HDR);
     if (kind != RDMAP_PATH_SWITCH || !iwc_stream_shm_switch_in(qp->rings.shm, end))
         return IW_ERR_OPCODE;
+    uint64_t key;
+    if (iw_source_place(qp->tx.source, &key))
+        iw_source_quiet(key); /* the bell's is there */
     iw_stats_set(&qp->stats->rq.ring, 1);
     return IW_OK;
 }
