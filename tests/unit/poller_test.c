@@ -213,6 +213,58 @@ static void an_arm_ends_the_lease_of_its_threads_shard(void **state)
     assert_null(leased);
 }
 
+/** Leaves it readable for the thread of the test. */
+static bool take_in_test(struct iw_source *s, uint32_t events)
+{
+    return is_test && take(s, events);
+}
+
+static void make_all_readable(struct thing *three)
+{
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&three[i].taken, 0);
+        eventfd_write(three[i].fd, 1);
+    }
+}
+
+static void look_finds(struct thing *three, uint32_t but, bool first, bool second, bool third)
+{
+    assert_false(iw_engine_run_linked(but));
+    assert_int_equal(atomic_load(&three[0].taken), first);
+    assert_int_equal(atomic_load(&three[1].taken), second);
+    assert_int_equal(atomic_load(&three[2].taken), third);
+}
+
+/* The last one is in a shard of its own. */
+static void one_look_at_all_connections(void **state)
+{
+    static struct thing three[3];
+    struct iw_poller there = {.shard = 1};
+    struct iw_home home = {.cq = {&there, &there}};
+    (void)state;
+    if (iw_shard_count() < 2)
+        assert_non_null(iw_engine_open_shard());
+    for (uint32_t i = 0; i < 3; i++) {
+        three[i] = (struct thing){.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+        assert_int_equal(iw_source_add(&three[i].source, three[i].fd, EPOLLIN, take_in_test), 0);
+    }
+    iw_source_link(&three[0].source, 7);
+    iw_source_link(&three[2].source, 9);
+    iw_source_move(&three[2].source, &home);
+    make_all_readable(three);
+    look_finds(three, 7, false, false, true); /* nothing is linked in the first, but that one */
+    look_finds(three, 9, true, true, true);   /* what is there, is run as well */
+    iw_source_link(&three[1].source, 8);
+    make_all_readable(three);
+    look_finds(three, 7, false, true, true); /* in two shards */
+    look_finds(three, 0, true, true, true);
+    for (int i = 0; i < 3; i++) {
+        iw_source_del(&three[i].source);
+        close(three[i].fd);
+    }
+    assert_false(iw_engine_run_linked(0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_wait_is_for_a_source_or_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(an_arm_ends_the_lease_of_its_threads_shard, setup,
                                         teardown),
+        cmocka_unit_test(one_look_at_all_connections),
     };
     if (getenv("ANYWARP_TEST_EMULATED"))
         return 77; /* its passes take longer than the times it is about */

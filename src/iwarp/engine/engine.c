@@ -30,7 +30,7 @@
 #define PERIOD_NS    20000000  /* in which each thread that polls does so, mostly */
 #define PERIOD_MAX   100000000 /* the engine's thread slept meanwhile: it tells nothing */
 
-struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1, .period = 1};
+struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1, .all = -1, .period = 1};
 
 static __thread bool is_engine;
 static __thread bool occasion; /* to linger: the engine's thread alone sets it */
@@ -50,10 +50,15 @@ bool iw_engine_wake_at(uint64_t ns)
 
 /* ---- what it waits for ---- */
 
-static int wait_for(int how, int fd, bool on, uint32_t which)
+static int wait_in(int set, int how, int fd, bool on, uint32_t which)
 {
     struct epoll_event ev = {.events = on ? EPOLLIN : 0, .data.u32 = which};
-    return (int)-sys_epoll_ctl(iw_engine.wait_set, how, fd, &ev);
+    return (int)-sys_epoll_ctl(set, how, fd, &ev);
+}
+
+static int wait_for(int how, int fd, bool on, uint32_t which)
+{
+    return wait_in(iw_engine.wait_set, how, fd, on, which);
 }
 
 void iw_engine_watch_locked(struct iw_shard *s)
@@ -285,6 +290,43 @@ static int thread_start(void)
     return r;
 }
 
+/** @return 0 or a positive errno */
+static int add_to_all_locked(int all, unsigned i)
+{
+    assert_held(&iw_engine.lock);
+    return wait_in(all, EPOLL_CTL_ADD, iw_shards[i].sockets, true, i);
+}
+
+static int make_all_locked(void)
+{
+    assert_held(&iw_engine.lock);
+    long fd = sys_epoll_create();
+    if (fd < 0)
+        return -1;
+    int r = 0, all = iw_fd_high((int)fd);
+    for (unsigned i = 0; i < iw_shard_count() && !r; i++)
+        r = add_to_all_locked(all, i);
+    if (r) {
+        sys_close(all);
+        return -1;
+    }
+    atomic_store(&iw_engine.all, all);
+    return all;
+}
+
+int iw_engine_all(void)
+{
+    int all = atomic_load_explicit(&iw_engine.all, memory_order_acquire);
+    if (all >= 0)
+        return all;
+    lock_get(&iw_engine.lock);
+    all = atomic_load(&iw_engine.all);
+    if (all < 0)
+        all = make_all_locked();
+    lock_put(&iw_engine.lock);
+    return all;
+}
+
 static int open_shard_locked(struct iw_shard *s)
 {
     assert_held(&iw_engine.lock);
@@ -294,7 +336,10 @@ static int open_shard_locked(struct iw_shard *s)
     s->sockets = iw_fd_high((int)fd);
     s->watched = true;
     s->watch = (struct iw_watch){.park = PARK_MIN_NS};
-    int r = wait_for(EPOLL_CTL_ADD, s->sockets, true, (uint32_t)(s - iw_shards));
+    uint32_t i = (uint32_t)(s - iw_shards);
+    int r = wait_for(EPOLL_CTL_ADD, s->sockets, true, i), all = atomic_load(&iw_engine.all);
+    if (!r && all >= 0)
+        r = add_to_all_locked(all, i);
     if (r)
         sys_close(s->sockets);
     return r;
@@ -336,6 +381,7 @@ static void close_descriptors_locked(unsigned shards)
     sys_close(iw_engine.wait_set);
     sys_close(iw_engine.clock);
     sys_close(iw_engine.looks);
+    sys_close(atomic_exchange(&iw_engine.all, -1));
     iw_engine.wait_set = iw_engine.kick = iw_engine.looks = -1;
     atomic_store(&iw_engine.clock, -1);
 }

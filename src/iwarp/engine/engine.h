@@ -90,6 +90,7 @@ extern struct iw_engine {
     int kick;           /* eventfd, readable while kicked */
     atomic_int clock;   /* timerfd, readable when a timer is due; -1: not made yet */
     int looks;          /* timerfd, readable when the thread's next look at pollers is due */
+    atomic_int all;     /* epoll set of the sockets of all shards; -1: nobody asked for it yet */
     atomic_bool kicked; /* a write to kick is due, or done and not read */
     pthread_t thread;
     atomic_bool frozen;
@@ -105,6 +106,8 @@ bool iw_engine_is_thread(void);
 void iw_engine_watch_locked(struct iw_shard *s);
 /** Adds the processors of this thread to those that are known. */
 void iw_engine_know_processors(void);
+/** An epoll set of those of all shards, by number. @return -1: there is none to have */
+int iw_engine_all(void);
 /** Makes one more shard, for at most as many as there are processors. @return NULL: not now */
 struct iw_shard *iw_engine_open_shard(void);
 /** Makes the thread look again: a lease begins or ended. */

@@ -50,15 +50,36 @@ struct iw_found iw_engine_run_ready(struct iw_shard *s, uint32_t but)
     return f;
 }
 
+static bool run_full(uint32_t shard, uint32_t but)
+{
+    return iw_engine_run_ready(&iw_shards[shard], but).ready == IW_PASS_EVENTS;
+}
+
+/** One look at all, as there are several. @return as iw_engine_run_linked() */
+static bool run_all(uint32_t but)
+{
+    struct epoll_event ev[IW_SHARDS];
+    bool more = false;
+    int all = iw_engine_all();
+    long ready = all < 0 ? 0 : sys_epoll_look(all, ev, IW_SHARDS);
+    for (long i = 0; i < ready; i++)
+        more |= run_full(ev[i].data.u32, but);
+    for (unsigned i = 0; all < 0 && i < iw_shard_count(); i++)
+        more |= run_full(i, but);
+    return more;
+}
+
 bool iw_engine_run_linked(uint32_t but)
 {
-    bool more = false;
+    unsigned several = 0, last = 0;
     for (unsigned i = 0; i < iw_shard_count(); i++) {
         uint64_t linked = atomic_load(&iw_shards[i].linked);
-        if (linked && (!but || linked != IW_LINKED(but)))
-            more |= iw_engine_run_ready(&iw_shards[i], but).ready == IW_PASS_EVENTS;
+        if (!linked || (but && linked == IW_LINKED(but)))
+            continue;
+        several++;
+        last = i;
     }
-    return more;
+    return several > 1 ? run_all(but) : several && run_full(last, but);
 }
 
 /* A hint that is old, or a count that was lost between two threads, costs time at most: what must
