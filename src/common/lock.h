@@ -201,6 +201,12 @@ static inline bool lock_try(struct lock *l)
     return true;
 }
 
+/** Whether a thread has it, or is about to. Behind false, all that was done under it is seen. */
+static inline bool lock_is_taken(const struct lock *l)
+{
+    return atomic_load_explicit(&l->word, memory_order_acquire) != LOCK_FREE;
+}
+
 static inline void lock_put(struct lock *l)
 {
     lock_mark_(l, false);

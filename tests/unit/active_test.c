@@ -57,9 +57,8 @@ bool iw_source_poll(uint64_t key)
     return thing_of(key)->has_bytes;
 }
 
-bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
+bool iw_source_look(uint64_t key, uint32_t but)
 {
-    assert_int_equal(events, 0);
     left_alone = but;
     if (!key)
         return false;

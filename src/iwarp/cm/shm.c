@@ -94,6 +94,13 @@ static bool idle(const struct iw_source *s)
     return iwc_stream_shm_idle(&cm->shm.stream);
 }
 
+static bool settled(const struct iw_source *s)
+{
+    const struct iw_cm *cm = container_of(s, const struct iw_cm, shm.source);
+    const struct iw_qp *qp = atomic_load(&cm->qp);
+    return idle(s) && qp && !lock_is_taken(&qp->rx.lock);
+}
+
 static void rest(struct iw_source *s)
 {
     iwc_stream_shm_arm(&of_bell(s)->shm.stream);
@@ -146,6 +153,7 @@ static bool attach(struct iw_cm *cm, bool made, int bell)
     struct iwc_shm_rings rings = iw_pages_rings(&cm->shm.pages, made, bell);
     cm->shm.bell = bell;
     cm->shm.source.idle = idle;
+    cm->shm.source.settled = settled;
     cm->shm.source.rest = rest;
     iw_source_link(&cm->shm.source, atomic_load(&cm->qp)->pub.qp_num); /* so it is waited for */
     iwc_stream_shm_attach(&cm->shm.stream, &rings);

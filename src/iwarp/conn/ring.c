@@ -15,7 +15,7 @@ void iwc_ring_init(struct iwc_ring *r, struct iwc_ring_ctl *ctl, uint8_t *data, 
 
 static void add(struct iwc_ring *r, size_t n)
 {
-    atomic_store_explicit(&r->own, iwc_ring_moved(r) + n, memory_order_relaxed);
+    atomic_store_explicit(&r->own, iwc_ring_moved(r) + n, memory_order_release);
 }
 
 static uint8_t *at(const struct iwc_ring *r)
@@ -81,7 +81,8 @@ ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p)
 
 bool iwc_ring_is_empty(const struct iwc_ring *r)
 {
-    return atomic_load_explicit(&r->ctl->head, memory_order_relaxed) == iwc_ring_moved(r);
+    return atomic_load_explicit(&r->ctl->head, memory_order_acquire) ==
+           atomic_load_explicit(&r->own, memory_order_acquire);
 }
 
 void iwc_ring_use(struct iwc_ring *r, size_t n)

@@ -78,7 +78,8 @@ bool iwc_ring_want_room(struct iwc_ring *r);
 /** The bytes that are there. @param p  [out] the first @return how many, or -EPROTO */
 ssize_t iwc_ring_look(struct iwc_ring *r, const uint8_t **p);
 
-/** Whether nothing seems to be there. Any thread, at any time. */
+/** Whether nothing seems to be there. Any thread, at any time; whoever used the last byte was at it
+ * before. */
 bool iwc_ring_is_empty(const struct iwc_ring *r);
 
 /** Gives up the first @p n bytes of those. */

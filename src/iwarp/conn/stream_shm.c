@@ -316,7 +316,7 @@ void iwc_stream_shm_look(struct iwc_stream_shm *s)
 
 bool iwc_stream_shm_idle(const struct iwc_stream_shm *s)
 {
-    return iwc_stream_shm_receives(s) && iwc_ring_is_empty(&s->in) &&
+    return (!iwc_stream_shm_receives(s) || iwc_ring_is_empty(&s->in)) &&
            !atomic_load_explicit(&s->look, memory_order_relaxed) &&
            !atomic_load_explicit(&s->asked, memory_order_relaxed);
 }

@@ -107,8 +107,9 @@ static inline bool iwc_stream_shm_receives(const struct iwc_stream_shm *s)
 void iwc_stream_shm_look(struct iwc_stream_shm *s);
 
 /**
- * Whether recv would find nothing, and nobody waits for room, as far as one can see from outside:
- * what came in a moment ago may be seen at the next look. Any thread, until iwc_stream_shm_kill().
+ * Whether recv would find nothing but what the descriptor of TCP tells of, and nobody waits for
+ * room, as far as one can see from outside: what came in a moment ago may be seen at the next look.
+ * Any thread, until iwc_stream_shm_kill().
  */
 bool iwc_stream_shm_idle(const struct iwc_stream_shm *s);
 

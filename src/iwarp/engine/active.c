@@ -112,7 +112,7 @@ bool iw_active_poll(struct iw_shard *s)
 static void run_in(struct iw_shard *s, uint32_t but)
 {
     for (struct iw_active *a = s->active; a < end_of(s); a++)
-        if (iw_source_run(atomic_load(&a->key) & ~RESTS, 0, but))
+        if (iw_source_look(atomic_load(&a->key) & ~RESTS, but))
             note_moved(a);
 }
 

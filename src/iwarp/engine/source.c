@@ -491,6 +491,17 @@ bool iw_source_is_of(uint64_t key, uint32_t qp_num)
     return is;
 }
 
+bool iw_source_look(uint64_t key, uint32_t but)
+{
+    uint32_t i = (uint32_t)key;
+    if (!i || !pin(slot_at(i), (uint32_t)(key >> 32)))
+        return false;
+    const struct iw_source *s = slot_at(i)->source;
+    bool moved = !(s->settled && s->settled(s)) && run(slot_at(i), i, 0, but);
+    unpin(slot_at(i));
+    return moved;
+}
+
 struct iw_shard *iw_source_place(const struct iw_source *s, uint64_t *key)
 {
     uint32_t i = __atomic_load_n(&s->slot, __ATOMIC_ACQUIRE);

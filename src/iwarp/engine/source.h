@@ -22,6 +22,9 @@ struct iw_source {
     bool (*ready)(struct iw_source *s, uint32_t events);
     /** Whether ready() would find nothing: at a glance, and no lock is taken. NULL: unknown. */
     bool (*idle)(const struct iw_source *s);
+    /** Whether nothing is there, and no thread is at what was: it is where it belongs. NULL:
+     * unknown. */
+    bool (*settled)(const struct iw_source *s);
     /** The pollers that ran it without being told do so no more: its descriptor has to tell, of
      * what is there already, too. NULL: it always does. */
     void (*rest)(struct iw_source *s);
@@ -66,6 +69,8 @@ void iw_source_wait(struct iw_source *s);
 bool iw_source_run(uint64_t key, uint32_t events, uint32_t but);
 /** The same for a poller, which has nothing to wait for where nothing is: see idle(). */
 bool iw_source_poll(uint64_t key);
+/** The same for who looks at all, but that of QP @p but: see settled(). */
+bool iw_source_look(uint64_t key, uint32_t but);
 /**
  * Takes the source that epoll names by @p key out of the epoll set: it is left to who calls
  * iw_source_run(). A change of the events asked for puts it back.
