@@ -18,8 +18,10 @@
 #include <cmocka.h>
 
 #define HOT_TRIES 64   /* of a hot source without a byte */
-#define EMPTY     3000 /* passes that bring nothing, enough for any limit */
-#define IDLE_FOR  4    /* passes that an idle poller may need to see a source */
+#define EMPTY     3000 /* passes that bring nothing */
+#define IDLE_FOR  4    /* passes that an idle poller may need then to see a source */
+#define LONG      20000
+#define LONG_FOR  16
 #define LEASE_RUN 64
 
 struct thing {
@@ -162,13 +164,12 @@ static void who_is_idle_looks_at_some_passes_only(void **state)
 {
     (void)state;
     be_alone();
-    pass(EMPTY);
-    for (unsigned i = 1; i <= 20; i++) {
+    for (unsigned i = 1; i <= 30; i++) {
+        pass(i <= 20 ? EMPTY : LONG);
         assert_int_equal(eventfd_write(things[0].fd, 1), 0);
-        pass(IDLE_FOR);
+        pass(i <= 20 ? IDLE_FOR : LONG_FOR);
         while (atomic_load(&things[0].taken) < i) /* the engine's thread has it */
             sched_yield();
-        pass(EMPTY);
     }
 }
 

@@ -19,8 +19,10 @@
 #define ADOPT_AFTER 256  /* polls at which it had something, and no other */
 #define ACTIVE_ONLY 256  /* passes that ran active sources, of which one looks at all... */
 #define ACTIVE_MOVE 32   /* ...and of those at which they moved bytes */
-#define IDLE_PASSES 1024 /* without a ready source, then only some look */
-#define IDLE_LOOKS  4    /* one of so many */
+#define IDLE_PASSES 1024 /* without a ready source, then only some look... */
+#define IDLE_LOOKS  4    /* ...one of so many, ... */
+#define LONG_PASSES 16384
+#define LONG_LOOKS  16 /* ...and then one of these: a look is a fifth of 64 bytes at depth 1 */
 
 static __thread bool told;
 
@@ -184,6 +186,12 @@ void iw_engine_sent(struct iw_shard *s)
     count(&s->sends);
 }
 
+/** Of how many passes one looks at all, after so many that found nothing ready. */
+static uint32_t looks_of(uint32_t idle)
+{
+    return idle < IDLE_PASSES ? 1 : idle < LONG_PASSES ? IDLE_LOOKS : LONG_LOOKS;
+}
+
 bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
 {
     uint32_t passes = get(&p->passes) + 1, idle = get(&p->idle);
@@ -198,7 +206,7 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     }
     if (run_hot(p, &moved))
         return moved;
-    if (idle >= IDLE_PASSES && passes % IDLE_LOOKS)
+    if (passes % looks_of(idle))
         return moved;
     struct iw_found f = iw_engine_run_ready(s, 0);
     find_hot(p, &f);
