@@ -38,6 +38,20 @@ wait "${pids[server]}" 2>/dev/null # it ends with the connections, and frees wha
 unset 'pids[server]'
 
 export ANYWARP_SHM=on
+# Who only writes hears nothing but acknowledgements.
+port=$(free_port)
+start_server server "$port" ib_write_bw -s 64 -D 1 --run_infinitely -p "$port"
+start client ib_write_bw -s 64 -D 1 --run_infinitely -p "$port" 127.0.0.1
+both()
+{
+    [ "$(counted both)" = 1 ]
+}
+within 20 both || failed "acknowledgements do not come through the ring" client server
+stop client
+within 10 gone server || stop server
+wait "${pids[server]}" 2>/dev/null
+unset 'pids[server]'
+
 port=$(free_port)
 start_server server "$port" ib_send_lat -s 4194304 -n 30 -p "$port"
 start client ib_send_lat -s 4194304 -n 30 -p "$port" 127.0.0.1

@@ -329,7 +329,8 @@ static bool cut_first_locked(struct iw_qp *qp)
     assert_held(&tx->lock);
     if (tx->says & RTRS)
         cut_rtr_locked(qp);
-    bool follows = !qp->end.error && (wr_may_go(tx) || tx->irq_cut != tx->ird.tail);
+    bool follows =
+        !qp->end.error && (wr_may_go(tx) || tx->irq_cut != tx->ird.tail || iw_ack_due_locked(qp));
     return !(tx->says & IW_SAYS_SWITCH) || !follows || iw_rings_cut_locked(qp);
 }
 
