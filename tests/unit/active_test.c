@@ -23,7 +23,7 @@ static struct thing {
     bool quiet, has_bytes;
 } things[MANY];
 
-static bool leased;
+static bool leased, keeps;
 static uint32_t left_alone;
 
 static struct thing *thing_of(uint64_t key)
@@ -38,6 +38,11 @@ bool iw_engine_leased(const struct iw_shard *s)
 {
     assert_ptr_equal(s, &iw_shards[0]);
     return leased;
+}
+
+bool iw_engine_keep(void)
+{
+    return keeps;
 }
 
 unsigned iw_shard_count(void)
@@ -97,6 +102,7 @@ static int setup(void **state)
     for (unsigned i = 0; i < MANY; i++)
         things[i].source.slot = 1;
     leased = true;
+    keeps = false;
     return 0;
 }
 
@@ -157,6 +163,18 @@ static void only_with_a_lease(void **state)
     assert_int_equal(atomic_load(&iw_shards[0].actives), 0);
 }
 
+static void or_until_the_thread_sleeps(void **state)
+{
+    (void)state;
+    leased = false;
+    keeps = true;
+    assert_true(iw_active_add(&things[0].source));
+    assert_true(polls(0));
+    iw_active_rest(&iw_shards[0]);
+    assert_int_equal(things[0].rested, 1);
+    assert_false(polls(0));
+}
+
 static void no_more_than_there_are_places(void **state)
 {
     (void)state;
@@ -212,6 +230,7 @@ int main(void)
         TEST(pollers_run_it),
         TEST(at_rest_only_looks_find_it),
         TEST(only_with_a_lease),
+        TEST(or_until_the_thread_sleeps),
         TEST(no_more_than_there_are_places),
         TEST(one_that_rests_makes_room),
         TEST(what_moves_nothing_is_put_to_rest),

@@ -31,6 +31,8 @@ static bool put_in(struct iw_shard *s, struct iw_active *a, uint64_t old, uint64
         return false;
     atomic_fetch_add(&s->actives, 1);
     iw_source_quiet(key);
+    if ((atomic_load(&a->key) & ~RESTS) != key) /* meanwhile it rested, and gave its place away */
+        iw_source_loud(key);
     return true;
 }
 
@@ -65,7 +67,10 @@ static struct iw_active *find_resting(struct iw_shard *s, uint64_t key)
         if (!(k & RESTS))
             continue;
         iw_source_loud(k & ~RESTS);
-        if (put_in(s, a, k, key))
+        bool done = put_in(s, a, k, key);
+        /* Who has just put that one there may have made it quiet behind this. */
+        iw_source_loud(k & ~RESTS);
+        if (done)
             return a;
     }
     return NULL;
@@ -83,11 +88,12 @@ bool iw_active_add(struct iw_source *source)
 {
     uint64_t key;
     struct iw_shard *s = iw_source_place(source, &key);
-    if (!s || !iw_engine_leased(s))
+    bool kept = iw_engine_keep();
+    if (!s || !(kept || iw_engine_leased(s)))
         return false;
     struct iw_active *a = take_place(s, key);
     /* Whoever ends the lease from here on sees it. */
-    return a && (iw_engine_leased(s) || !put_to_rest(s, a, key));
+    return a && (kept || iw_engine_leased(s) || !put_to_rest(s, a, key));
 }
 
 static void note_moved(struct iw_active *a)

@@ -20,10 +20,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WATCH_PASSES 4 /* between two looks make it needless to watch the sockets */
-#define WATCH_VISITS 4 /* of waiters, too */
-#define WAKES        8 /* of the thread at a time, at most */
-#define PASSES       8 /* of the thread over a shard that moves bytes, before it looks elsewhere */
+#define WATCH_PASSES 4  /* between two looks make it needless to watch the sockets */
+#define WATCH_VISITS 4  /* of waiters, too */
+#define WAKES        8  /* of the thread at a time, at most */
+#define KEPT_LOOKS   16 /* at what is in memory, to one at descriptors */
+#define PASSES       8  /* of the thread over a shard that moves bytes, before it looks elsewhere */
 #define PARK_MIN_NS  100000
 #define PARK_MAX_NS  1000000
 #define LEASE_NS     4000000   /* without a poll or post, then the lease ends */
@@ -33,7 +34,8 @@
 struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1, .all = -1, .period = 1};
 
 static __thread bool is_engine;
-static __thread bool occasion; /* to linger: the engine's thread alone sets it */
+static __thread bool occasion; /* to linger: the engine's thread alone sets it, and the next */
+static __thread bool keeps;    /* sources that it is to put to rest before it sleeps */
 
 void iw_engine_kick(void)
 {
@@ -86,6 +88,13 @@ bool iw_engine_leased(const struct iw_shard *s)
 void iw_engine_linger(void)
 {
     occasion = is_engine;
+}
+
+bool iw_engine_keep(void)
+{
+    if (occasion)
+        keeps = true;
+    return occasion;
 }
 
 /* ---- the thread ---- */
@@ -141,7 +150,7 @@ static void look(struct iw_shard *s, uint64_t now)
         iw_adopted_leave(s);
     if (relieved)
         iw_active_check(s, now);
-    else
+    else if (!keeps)
         iw_active_rest(s);
     bool sending = sends && now - w->served < LEASE_NS;
     if (!leased || (passes == 0 && !sending))
@@ -211,26 +220,51 @@ static void assert_handed_over(const struct iw_shard *s)
 #endif
 }
 
-/** @return as sys_wait(); 0: nothing came */
-static long look_on(const struct iw_linger *l, struct epoll_event *ev)
+/** Runs what it keeps, in all shards. @return whether bytes moved */
+static bool run_kept(void)
+{
+    bool moved = false;
+    for (unsigned i = 0; keeps && i < iw_shard_count(); i++)
+        if (atomic_load_explicit(&iw_shards[i].actives, memory_order_relaxed))
+            moved |= iw_active_poll(&iw_shards[i]);
+    return moved;
+}
+
+/** As poller that there is none of: what it keeps is left to pollers, or told of again. */
+static void put_to_rest(void)
+{
+    for (unsigned i = 0; keeps && i < iw_shard_count(); i++)
+        if (!iw_shards[i].relieved)
+            iw_active_rest(&iw_shards[i]);
+    keeps = false;
+}
+
+/** @param found  [out] whether anything came @return as sys_wait(), or 0 */
+static long look_on(const struct iw_linger *l, struct epoll_event *ev, bool *found)
 {
     uint64_t end = iw_now() + l->us * UINT64_C(1000);
     long n;
-    do
+    do {
         n = sys_epoll_look(iw_engine.wait_set, ev, WAKES);
-    while (n == 0 && iw_now() < end);
+        *found = n > 0;
+        for (int i = 0; i < KEPT_LOOKS && !*found; i++)
+            *found = run_kept();
+    } while (n == 0 && !*found && iw_now() < end);
     return n;
 }
 
 /** Sleeps until there is something to do; first looks on, if the last pass was an occasion. */
 static long wait_for_work(struct iw_linger *l, struct epoll_event *ev)
 {
-    bool lingers = occasion && iw_linger_begin(l);
-    long n = lingers ? look_on(l, ev) : 0;
+    bool lingers = occasion && iw_linger_begin(l), found = false;
     occasion = false;
+    long n = lingers ? look_on(l, ev, &found) : 0;
     if (lingers)
-        iw_linger_end(l, n > 0);
-    return n ? n : sys_wait(iw_engine.wait_set, ev, WAKES);
+        iw_linger_end(l, found);
+    if (n || found)
+        return n;
+    put_to_rest();
+    return sys_wait(iw_engine.wait_set, ev, WAKES);
 }
 
 /** The program has closed what it does not know: without descriptors there is nothing to do. */

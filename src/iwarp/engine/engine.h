@@ -67,6 +67,9 @@ bool iw_engine_leased(const struct iw_shard *s);
 /** For a source that runs: more of the kind is likely to come soon, so that the engine's thread, if
  * it is that which runs it, looks on for a moment before it sleeps (linger.h). */
 void iw_engine_linger(void);
+/** Behind that: whether the source may be left to the engine's thread, as to a poller, until that
+ * sleeps. */
+bool iw_engine_keep(void);
 
 /**
  * Holds all progress, for fork(): no source, timer or deferred work begins any more, and none runs
