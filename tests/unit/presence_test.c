@@ -207,8 +207,11 @@ static void put_back_by_who_looks_at_all(void **state)
     iw_adopt(&poller, KEY);
     iw_adopted_return(QP);
     assert_int_equal(out, KEY);
+    assert_int_equal(run.n, 0);
     iw_adopted_return(QP + 1);
     assert_int_equal(out, 0);
+    assert_int_equal(run.n, 1); /* somebody may be at it */
+    assert_int_equal(run.key, KEY);
     iw_adopt(&poller, KEY);
     iw_adopted_return(0);
     assert_int_equal(out, 0);

@@ -2,13 +2,16 @@
 /* The stacks of work that somebody has to do soon, one a shard: lock-free, taken as a whole. */
 #include "engine/deferred.h"
 
+#include "common/sys.h"
 #include "engine/engine.h"
 #include "engine/poller.h"
 
 #include <sched.h>
 
 #define POSTED 0x10000u /* of runs: a thread that is at what was posted */
-#define YIELDS 100      /* of a post, to another thread that sends what was posted before */
+#define YIELDS 100  /* of a post, to another thread that sends what was posted before; then... */
+#define NAPS   2000 /* ...it has lost its processor, and is waited for so often */
+#define NAP_NS 50000
 
 /** @return false if it is there already, or in the stack of another shard */
 static bool add(struct iw_shard *s, struct iw_deferred *d)
@@ -38,6 +41,8 @@ void iw_deferred_posted(struct iw_deferred *d)
     if (!atomic_load(&s->posted))
         atomic_store(&s->posted, true);
     iw_deferred_push(d);
+    if (!atomic_load(&s->posted)) /* a run that began before has just taken it back */
+        atomic_store(&s->posted, true);
 }
 
 bool iw_deferred_is_behind(const struct iw_deferred *d)
@@ -52,8 +57,12 @@ void iw_deferred_run_behind(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
     iw_deferred_posted(d);
-    for (int i = 0; i < YIELDS && atomic_load(&s->runs) >= POSTED; i++)
-        sched_yield();
+    for (int i = 0; i < YIELDS + NAPS && atomic_load(&s->runs) >= POSTED; i++) {
+        if (i < YIELDS)
+            sched_yield();
+        else
+            sys_nap(NAP_NS);
+    }
     iw_deferred_run(s);
 }
 
@@ -84,16 +93,18 @@ bool iw_deferred_run(struct iw_shard *s)
 {
     if (!atomic_load(&s->top))
         return false;
-    unsigned one = 1;
+    unsigned one = 1 + POSTED; /* at first: what is taken is seen here or there at any time */
     struct iw_deferred *d = NULL;
     atomic_fetch_add(&s->runs, one);
     if (!iw_engine_frozen()) {
-        if (atomic_load(&s->posted)) { /* one of the two is seen at any time */
-            one += POSTED;
-            atomic_fetch_add(&s->runs, POSTED);
+        bool posted = atomic_load(&s->posted);
+        if (posted)
             atomic_store(&s->posted, false);
-        }
         d = take_all(s);
+        if (!posted && !atomic_load(&s->posted)) {
+            one = 1;
+            atomic_fetch_sub(&s->runs, POSTED);
+        }
     }
     while (d) {
         struct iw_deferred *next = d->next;

@@ -94,7 +94,7 @@ void iw_adopted_return(uint32_t but)
     if (!key || iw_source_is_of(key, but))
         return;
     put_back();
-    iw_source_run(atomic_load(&adopted.key), 0, but); /* there is no room for it in the set */
+    iw_source_run(key, 0, but); /* a thread may be at what it has read, which epoll does not tell */
 }
 
 void iw_adopted_gone(uint64_t key)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/shard.h"
 
+#include "engine/deferred.h"
 #include "engine/engine.h"
 #include "engine/poller.h"
 
@@ -102,6 +103,7 @@ static struct iw_shard *meet(struct iw_poller *p, struct iw_shard *s)
         return s;
     iw_engine_cool(p);
     atomic_store_explicit(&p->shard, (uint32_t)(to - iw_shards), memory_order_release);
+    iw_deferred_run(s); /* or what is posted from now on would go before it */
     return to;
 }
 

@@ -423,19 +423,33 @@ static bool is_before(uint64_t at, uint32_t qp_num)
     return (uint32_t)at && (uint32_t)at != qp_num;
 }
 
+/** What one may have to wait for: where the engine's thread was, and that no source begins. */
+struct obstacle {
+    uint64_t at;
+    uint32_t qp_num;
+    bool frozen;
+};
+
+static bool is_in_the_way(const struct obstacle *o)
+{
+    uint64_t at = atomic_load(&engine.at);
+    return (at >> 32 == o->at >> 32 && is_before(at, o->qp_num)) ||
+           (o->frozen && iw_engine_frozen());
+}
+
 bool iw_source_wait_engine(uint32_t qp_num)
 {
-    uint64_t first = atomic_load(&engine.at), at = first, end;
+    struct obstacle o = {
+        .at = atomic_load(&engine.at), .qp_num = qp_num, .frozen = iw_engine_frozen()};
     unsigned yields = 0;
-    if (!is_before(first, qp_num))
+    if (!o.frozen && !is_before(o.at, qp_num))
         return false;
-    end = iw_now() + WAIT_NS;
-    while (at >> 32 == first >> 32 && is_before(at, qp_num) && iw_now() < end) {
+    uint64_t end = iw_now() + WAIT_NS;
+    while (is_in_the_way(&o) && iw_now() < end) {
         if (++yields < YIELDS)
             sched_yield();
         else
             sys_nap(SLEEP_NS);
-        at = atomic_load(&engine.at);
     }
     return true;
 }
@@ -524,6 +538,7 @@ void iw_source_rest(uint64_t key)
 
 void iw_sources_wait(void)
 {
+    atomic_fetch_add(&turns, 1);
     lock_get(&table.lock);
     uint32_t used = table.used;
     lock_put(&table.lock);

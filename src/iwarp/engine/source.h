@@ -88,7 +88,7 @@ bool iw_source_put_back(uint64_t key);
 void iw_source_quiet(uint64_t key);
 void iw_source_loud(uint64_t key);
 /** Changes while a source gets quiet, or comes into another shard: what looked meanwhile may have
- * missed it in both places. */
+ * missed it in both places. And with a fork(), during which nothing is found. */
 unsigned iw_source_turns(void);
 
 /** Whether that is the source of QP @p qp_num, which is not 0. */
@@ -108,8 +108,8 @@ void iw_source_take_begin(void);
 void iw_source_take_last(void);
 void iw_source_take_end(void);
 
-/** Waits, up to 100 ms, while the engine's thread is at another QP than @p qp_num, or about to be.
- * @return whether it was */
+/** Waits, up to 100 ms, while the engine's thread is at another QP than @p qp_num, or about to be,
+ * or fork() holds all progress. @return whether it was so */
 bool iw_source_wait_engine(uint32_t qp_num);
 
 /** Frozen: waits until no ready() runs. */
