@@ -474,25 +474,47 @@ static bool run(struct slot *slot, uint32_t i, uint32_t events, uint32_t but)
     return moved;
 }
 
-bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
+static bool never(const struct iw_source *s)
+{
+    (void)s;
+    return false;
+}
+
+static bool is_idle(const struct iw_source *s)
+{
+    return s->idle && s->idle(s);
+}
+
+static bool is_settled(const struct iw_source *s)
+{
+    return s->settled && s->settled(s);
+}
+
+/** As iw_source_run(), where @p needless does not say that there is no need. */
+static inline bool run_unless(bool (*needless)(const struct iw_source *), uint64_t key,
+                              uint32_t events, uint32_t but)
 {
     uint32_t i = (uint32_t)key;
     if (!i || !pin(slot_at(i), (uint32_t)(key >> 32)))
         return false;
-    bool moved = run(slot_at(i), i, events, but);
+    bool moved = !needless(slot_at(i)->source) && run(slot_at(i), i, events, but);
     unpin(slot_at(i));
     return moved;
 }
 
+bool iw_source_run(uint64_t key, uint32_t events, uint32_t but)
+{
+    return run_unless(never, key, events, but);
+}
+
 bool iw_source_poll(uint64_t key)
 {
-    uint32_t i = (uint32_t)key;
-    if (!i || !pin(slot_at(i), (uint32_t)(key >> 32)))
-        return false;
-    const struct iw_source *s = slot_at(i)->source;
-    bool moved = !(s->idle && s->idle(s)) && run(slot_at(i), i, 0, 0);
-    unpin(slot_at(i));
-    return moved;
+    return run_unless(is_idle, key, 0, 0);
+}
+
+bool iw_source_look(uint64_t key, uint32_t but)
+{
+    return run_unless(is_settled, key, 0, but);
 }
 
 bool iw_source_is_of(uint64_t key, uint32_t qp_num)
@@ -503,17 +525,6 @@ bool iw_source_is_of(uint64_t key, uint32_t qp_num)
     bool is = __atomic_load_n(&slot->source->qp_num, __ATOMIC_RELAXED) == qp_num;
     unpin(slot);
     return is;
-}
-
-bool iw_source_look(uint64_t key, uint32_t but)
-{
-    uint32_t i = (uint32_t)key;
-    if (!i || !pin(slot_at(i), (uint32_t)(key >> 32)))
-        return false;
-    const struct iw_source *s = slot_at(i)->source;
-    bool moved = !(s->settled && s->settled(s)) && run(slot_at(i), i, 0, but);
-    unpin(slot_at(i));
-    return moved;
 }
 
 struct iw_shard *iw_source_place(const struct iw_source *s, uint64_t *key)
