@@ -2,16 +2,14 @@
 /* The stacks of work that somebody has to do soon, one a shard: lock-free, taken as a whole. */
 #include "engine/deferred.h"
 
-#include "common/sys.h"
+#include "common/patience.h"
 #include "engine/engine.h"
 #include "engine/poller.h"
 
 #include <sched.h>
 
 #define POSTED 0x10000u /* of runs: a thread that is at what was posted */
-#define YIELDS 100  /* of a post, to another thread that sends what was posted before; then... */
-#define NAPS   2000 /* ...it has lost its processor, and is waited for so often */
-#define NAP_NS 50000
+#define TURNS  2100     /* of a post, to another thread that sends what was posted before: 100 ms */
 
 /** @return false if it is there already, or in the stack of another shard */
 static bool add(struct iw_shard *s, struct iw_deferred *d)
@@ -57,12 +55,8 @@ void iw_deferred_run_behind(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
     iw_deferred_posted(d);
-    for (int i = 0; i < YIELDS + NAPS && atomic_load(&s->runs) >= POSTED; i++) {
-        if (i < YIELDS)
-            sched_yield();
-        else
-            sys_nap(NAP_NS);
-    }
+    for (unsigned i = 0; i < TURNS && atomic_load(&s->runs) >= POSTED; i++)
+        patience(i);
     iw_deferred_run(s);
 }
 

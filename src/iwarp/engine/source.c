@@ -5,21 +5,19 @@
  */
 #include "engine/source.h"
 
+#include "common/patience.h"
 #include "common/sys.h"
 #include "engine/engine.h"
 #include "engine/presence.h"
 #include "engine/timer.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #define INPUT       (EPOLLIN | EPOLLRDHUP)
 #define CHUNK_SLOTS 1024
 #define CHUNKS      1024
-#define YIELDS      100 /* of a wait for the engine, which then sleeps */
-#define SLEEP_NS    50000
 #define WAIT_NS     100000000
 
 /*
@@ -441,16 +439,11 @@ bool iw_source_wait_engine(uint32_t qp_num)
 {
     struct obstacle o = {
         .at = atomic_load(&engine.at), .qp_num = qp_num, .frozen = iw_engine_frozen()};
-    unsigned yields = 0;
     if (!o.frozen && !is_before(o.at, qp_num))
         return false;
     uint64_t end = iw_now() + WAIT_NS;
-    while (is_in_the_way(&o) && iw_now() < end) {
-        if (++yields < YIELDS)
-            sched_yield();
-        else
-            sys_nap(SLEEP_NS);
-    }
+    for (unsigned turn = 0; is_in_the_way(&o) && iw_now() < end; turn++)
+        patience(turn);
     return true;
 }
 
