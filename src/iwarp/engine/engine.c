@@ -230,8 +230,9 @@ static bool run_kept(void)
     return moved;
 }
 
-/** As poller that there is none of: what it keeps is left to pollers, or told of again. */
-static void put_to_rest(void)
+/** Before it sleeps: what it kept is left to pollers where there are some, or else told of again.
+ */
+static void rest_kept(void)
 {
     for (unsigned i = 0; keeps && i < iw_shard_count(); i++)
         if (!iw_shards[i].relieved)
@@ -263,7 +264,7 @@ static long wait_for_work(struct iw_linger *l, struct epoll_event *ev)
         iw_linger_end(l, found);
     if (n || found)
         return n;
-    put_to_rest();
+    rest_kept();
     return sys_wait(iw_engine.wait_set, ev, WAKES);
 }
 

@@ -19,9 +19,8 @@ void iw_adopted_put_back(const struct iw_poller *by);
 void iw_adopted_leave(const struct iw_shard *s);
 /** The same, unless it was run since the last call. */
 void iw_adopted_check(const struct iw_shard *s);
-/** A look at all sources: runs it, and puts it back, where the next finds it; not that of QP @p
- * but.
- */
+/** For a look at all sources but that of QP @p but: puts it back, where the next look finds it, and
+ * runs it. */
 void iw_adopted_return(uint32_t but);
 /** It is taken out of the table. */
 void iw_adopted_gone(uint64_t key);

@@ -91,7 +91,7 @@ void iw_source_loud(uint64_t key);
  * missed it in both places. And with a fork(), during which nothing is found. */
 unsigned iw_source_turns(void);
 
-/** Whether that is the source of QP @p qp_num, which is not 0. */
+/** Whether that is the source of QP @p qp_num; 0: of none. */
 bool iw_source_is_of(uint64_t key, uint32_t qp_num);
 
 /** The shard of a source, and what epoll names it by. @return NULL: it is not added */

@@ -56,7 +56,7 @@ int iw_rings_heard(void *up, uint32_t kind)
         return IW_ERR_OPCODE;
     uint64_t key;
     if (iw_source_place(qp->tx.source, &key))
-        iw_source_quiet(key); /* the bell's is there */
+        iw_source_quiet(key); /* all further bytes are the bell's source's */
     iw_stats_set(&qp->stats->rq.ring, 1);
     return IW_OK;
 }

@@ -201,8 +201,10 @@ static void dress(struct ibv_cq *cq, struct ibv_wc *wc)
 static int poll_locked(struct ibv_cq *cq, struct iw_plight *p, int n, struct ibv_wc *wc)
 {
     decide_next(cq, p);
-    if (p->hold && iw_cq_is_empty(iw_cq(cq)))
+    if (p->hold && iw_cq_is_empty(iw_cq(cq))) {
+        iw_engine_give_way();
         iw_engine_poll(&iw_cq(cq)->poller);
+    }
     if (n > 0 && keeps_back(iw_cq(cq), p)) {
         iw_engine_polled(&iw_cq(cq)->poller);
         return 0;
