@@ -33,12 +33,16 @@ static int socket_fd;
 static atomic_uint runs;
 static _Atomic pthread_t runner;
 
+/** How often it was run as epoll had told of it, and how often without that. */
+static atomic_uint told, untold;
+static atomic_bool stop;
+
 static bool take(struct iw_source *s, uint32_t events)
 {
     eventfd_t value;
-    (void)events;
     if (eventfd_read(s->fd, &value))
         return false;
+    atomic_fetch_add(events ? &told : &untold, 1);
     atomic_store(&runner, pthread_self());
     atomic_fetch_add(&runs, 1);
     return true;
@@ -165,6 +169,49 @@ static void leaders_come_and_go(void **state)
     end(&waiters[0]);
 }
 
+/** What it waits for is what the source brings. */
+static bool take_and_tell(struct iw_source *s, uint32_t events)
+{
+    bool moved = take(s, events);
+    if (moved)
+        iw_engine_hears(waiters[0].fd);
+    return moved;
+}
+
+static void *wait_again(void *arg)
+{
+    struct waiter *w = arg;
+    while (!atomic_load(&stop))
+        w->result = iw_engine_wait(w->fd);
+    return NULL;
+}
+
+static void the_likely_source_is_run_ahead(void **state)
+{
+    (void)state;
+    struct iw_source other = {0};
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    source.ready = take_and_tell; /* nothing is ready yet */
+    atomic_store(&stop, false);
+    assert_int_equal(pthread_create(&waiters[0].thread, NULL, wait_again, &waiters[0]), 0);
+    atomic_store(&untold, 0);
+    while (atomic_load(&untold) < 100) /* it comes back so soon that it asks later */
+        serve();
+    assert_int_equal(iw_source_add(&other, fd, EPOLLIN, take), 0);
+    atomic_store(&told, 0);
+    assert_int_equal(eventfd_write(fd, 1), 0);
+    for (int i = 0; i < 100; i++)
+        serve();
+    eventfd_t value;
+    assert_int_equal(eventfd_read(fd, &value), -1); /* the other had its turn */
+    assert_true(atomic_load(&told) >= 100 / 16);    /* as one in eight wake-ups asks */
+    atomic_store(&stop, true);
+    serve();
+    end(&waiters[0]);
+    iw_source_del(&other);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_engine_serves_those_whose_leader_left, setup, teardown),
         cmocka_unit_test_setup_teardown(a_leader_is_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown(leaders_come_and_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_likely_source_is_run_ahead, setup, teardown),
     };
     setenv("ANYWARP_SPIN_US", "0", 1); /* who spins looks at the sockets, too */
     alarm(120);

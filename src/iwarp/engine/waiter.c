@@ -5,6 +5,7 @@
 #include "common/sys.h"
 #include "engine/engine.h"
 #include "engine/poller.h"
+#include "engine/source.h"
 #include "engine/timer.h"
 #include "env/conf.h"
 #include "env/eventfd.h"
@@ -12,6 +13,7 @@
 #include <pthread.h>
 
 #define MANY_VISITS 64 /* since the last look */
+#define LIKELY_ONLY 8  /* wake-ups, of which one asks first which sources are ready */
 #define FD_TURNS    4  /* of a spin between two looks at the event descriptor */
 #define CM_SPINS    4  /* a connection's events take several round trips */
 
@@ -22,6 +24,10 @@ static __thread struct iw_poller waiter;
 static __thread int awaited = -1;
 static __thread bool heard;
 
+/** The source that is likely to bring it, 0: none; and how often that was run. */
+static __thread uint64_t likely;
+static __thread unsigned runs;
+
 bool iw_engine_hears(int fd)
 {
     heard |= fd == awaited;
@@ -29,13 +35,16 @@ bool iw_engine_hears(int fd)
     return fd == awaited;
 }
 
-/** Who came last leads. */
-static void enter(struct iw_shard *s)
+/** Who came last leads. @return whether waiters come so often that the engine's thread leaves the
+ * sockets to them */
+static bool enter(struct iw_shard *s)
 {
     lock_get(&iw_engine.lock);
     atomic_store(&s->leader, &waiter);
     iw_engine_watch_locked(s);
+    bool often = s->visited;
     lock_put(&iw_engine.lock);
+    return often;
 }
 
 /** Who comes back soon leaves the sockets off: the thread looks whether that is so. */
@@ -93,12 +102,34 @@ static int wait_either(int fd, int sockets)
     return n > 0 && p[0].revents;
 }
 
-/** Leads for as long as nobody else comes, and then leaves the sockets to that one. */
-static int block_passes(struct iw_shard *s, int fd)
+/** The source that alone was ready the last time, ahead of asking which are. @return whether it had
+ * what this thread waits for */
+static bool run_likely(void)
+{
+    if (!likely || ++runs % LIKELY_ONLY == 0)
+        return false;
+    if (!iw_source_run(likely, 0, 0))
+        likely = 0;
+    return heard;
+}
+
+/** @return whether bytes moved */
+static bool run_ready(struct iw_shard *s)
+{
+    struct iw_found f = iw_engine_run_ready(s, 0);
+    likely = f.ready == 1 ? f.moved : 0;
+    return f.moved;
+}
+
+/**
+ * Leads for as long as nobody else comes, and then leaves the sockets to that one.
+ * @param often  what epoll has to tell of the likely source may wait for this thread's next call
+ */
+static int block_passes(struct iw_shard *s, int fd, bool often)
 {
     int r = 0;
     while (!heard && (r = wait_either(fd, leads(s) ? s->sockets : -1)) == 0)
-        if (leads(s) && iw_engine_run_ready(s, 0).moved)
+        if (leads(s) && ((often && run_likely()) || run_ready(s)))
             break;
     return r < 0 ? r : 0;
 }
@@ -107,9 +138,9 @@ static int wait_on_sockets(int fd)
 {
     struct iw_shard *s = iw_shard_own();
     int r;
-    enter(s);
+    bool often = enter(s);
     pthread_cleanup_push(leave, s);
-    r = spin(s, fd) ? 0 : block_passes(s, fd);
+    r = spin(s, fd) ? 0 : block_passes(s, fd, often);
     pthread_cleanup_pop(1);
     return r;
 }
