@@ -52,6 +52,11 @@ static void what_is_posted(void **state)
          IW_PACE_SEND},
         {"and ends when the peer is heard",
          WITH(WITH(WITH(quiet_post, heard, 1), quiet, IW_PACE_STREAM_MIN), acked, 1), IW_PACE_SEND},
+        {"messages come one by one", WITH(quiet_post, single, 1), IW_PACE_SEND},
+        {"also in an acknowledged stream",
+         WITH(WITH(WITH(WITH(quiet_post, passed, 1), quiet, IW_PACE_STREAM_MIN), acked, 1), single,
+              1),
+         IW_PACE_SEND},
         {"one byte less than a quantum", WITH(quiet_post, unsent, IW_PACE_QUANTUM_MIN - 1),
          IW_PACE_DEFER},
         {"a quantum", WITH(quiet_post, unsent, IW_PACE_QUANTUM_MIN), IW_PACE_SEND},
@@ -114,7 +119,7 @@ static void what_is_deferred(void **state)
 static void all_yes_and_no(void **state)
 {
     (void)state;
-    for (unsigned bits = 0; bits < 128; bits++) {
+    for (unsigned bits = 0; bits < 256; bits++) {
         struct iw_pace_facts f = stream;
         f.polled = bits & 1;
         f.heard = bits & 2;
@@ -123,11 +128,12 @@ static void all_yes_and_no(void **state)
         f.quiet = bits & 16 ? IW_PACE_STREAM_MIN : 0;
         f.quantum = bits & 32 ? IW_PACE_QUANTUM_MAX : IW_PACE_QUANTUM_MIN;
         f.posted = f.uncut = bits & 64 ? 2 : 1;
+        f.single = bits & 128;
         struct iw_paced p = iw_pace_pass(&f, NOW);
         bool corks = (bits & (1 | 2 | 8 | 16 | 32 | 64)) == (1 | 16 | 32 | 64);
         assert_int_equal(p.what, corks ? IW_PACE_CORK : IW_PACE_SEND);
         assert_false(p.ends);
-        assert_int_equal(iw_pace_post(&f) == IW_PACE_DEFER, (bits & 7) == 1);
+        assert_int_equal(iw_pace_post(&f) == IW_PACE_DEFER, (bits & (7 | 128)) == 1);
     }
 }
 

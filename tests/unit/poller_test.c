@@ -23,6 +23,7 @@
 #define LONG      20000
 #define LONG_FOR  16
 #define LEASE_RUN 64
+#define FULL      16 /* polls that found something, after which one makes a pass */
 
 struct thing {
     struct iw_source source;
@@ -173,6 +174,28 @@ static void who_is_idle_looks_at_some_passes_only(void **state)
     }
 }
 
+static void who_always_finds_something_makes_some_passes(void **state)
+{
+    (void)state;
+    find(&things[1]);
+    cool_down(&things[1]);
+    for (unsigned i = 1; i <= 100; i++) {
+        be_alone();
+        unsigned full = atomic_load(&poller.full), passes = atomic_load(&poller.passes);
+        assert_int_equal(full, 0);
+        for (unsigned k = 1; k < FULL; k++)
+            iw_engine_found(&poller);
+        assert_int_equal(atomic_load(&poller.passes), passes);
+        iw_engine_found(&poller);
+        assert_int_equal(atomic_load(&poller.passes), passes + 1);
+    }
+    unsigned empty = atomic_load(&poller.empty);
+    iw_engine_found(&poller);
+    assert_int_equal(atomic_load(&poller.empty), empty);
+    pass(1);
+    assert_int_equal(atomic_load(&poller.empty), empty + 1);
+}
+
 static void a_wait_is_for_a_source_or_the_time(void **state)
 {
     (void)state;
@@ -273,6 +296,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(of_two_none_is_hot, setup, teardown),
         cmocka_unit_test_setup_teardown(who_is_hot_does_not_hide_the_others, setup, teardown),
         cmocka_unit_test_setup_teardown(who_is_idle_looks_at_some_passes_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_always_finds_something_makes_some_passes, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_wait_is_for_a_source_or_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(an_arm_ends_the_lease_of_its_threads_shard, setup,
                                         teardown),

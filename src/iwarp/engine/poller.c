@@ -16,12 +16,13 @@
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
 #define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
 #define HOT_REST_NS 500  /* after a run without a byte: its recv() takes a lock; 0: latency 1.04 */
+#define FULL_POLLS  16   /* that found something, after which one makes a pass */
 #define ADOPT_AFTER 256  /* polls at which it had something, and no other */
 #define ACTIVE_ONLY 256  /* passes that ran active sources, of which one looks at all... */
 #define ACTIVE_MOVE 32   /* ...and of those at which they moved bytes */
 #define IDLE_PASSES 1024 /* without a ready source, then only some look... */
 #define IDLE_LOOKS  4    /* ...one of so many, ... */
-#define LONG_PASSES 16384
+#define LONG_PASSES 4096
 #define LONG_LOOKS  16 /* ...and then one of these: a look is a fifth of 64 bytes at depth 1 */
 
 static __thread bool told;
@@ -186,10 +187,14 @@ void iw_engine_sent(struct iw_shard *s)
     count(&s->sends);
 }
 
-/** Of how many passes one looks at all, after so many that found nothing ready. */
-static uint32_t looks_of(uint32_t idle)
+/**
+ * Of how many passes one looks at all.
+ * @param idle  passes that found nothing ready
+ * @param sent  this one has sent what was posted, and may have completed it: the caller looks first
+ */
+static uint32_t looks_of(uint32_t idle, bool sent)
 {
-    return idle < IDLE_PASSES ? 1 : idle < LONG_PASSES ? IDLE_LOOKS : LONG_LOOKS;
+    return idle >= LONG_PASSES ? LONG_LOOKS : idle >= IDLE_PASSES || sent ? IDLE_LOOKS : 1;
 }
 
 bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
@@ -197,7 +202,8 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     uint32_t passes = get(&p->passes) + 1, idle = get(&p->idle);
     bool moved;
     put(&p->passes, passes);
-    if (iw_deferred_run(s))
+    bool sent = iw_deferred_run(s);
+    if (sent)
         iw_engine_sent(s);
     if (atomic_load_explicit(&s->actives, memory_order_relaxed)) {
         moved = iw_active_poll(s);
@@ -206,7 +212,7 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     }
     if (run_hot(p, &moved))
         return moved;
-    if (passes % looks_of(idle))
+    if (passes % looks_of(idle, sent && !atomic_load_explicit(&s->top, memory_order_relaxed)))
         return moved;
     struct iw_found f = iw_engine_run_ready(s, 0);
     find_hot(p, &f);
@@ -224,7 +230,18 @@ bool iw_engine_give_way(void)
 
 void iw_engine_poll(struct iw_poller *p)
 {
+    put(&p->empty, get(&p->empty) + 1);
+    if (get(&p->full))
+        put(&p->full, 0);
     iw_engine_poll_in(iw_shard_enter(p), p);
+}
+
+void iw_engine_found(struct iw_poller *p)
+{
+    uint32_t full = get(&p->full) + 1;
+    put(&p->full, full);
+    if (full % FULL_POLLS == 0)
+        iw_engine_poll_in(iw_shard_enter(p), p);
 }
 
 void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p)

@@ -12,7 +12,9 @@ struct iw_poller {
     _Atomic uint32_t streak; /* polls at which it had something */
     _Atomic uint32_t runs;   /* of it; free-running */
     _Atomic uint64_t rest;   /* iw_now() before which it is left alone */
-    _Atomic uint32_t passes; /* that empty polls made; free-running */
+    _Atomic uint32_t passes; /* free-running */
+    _Atomic uint32_t empty;  /* polls that found nothing; free-running */
+    _Atomic uint32_t full;   /* polls that found something, since one that did not */
     _Atomic uint32_t idle;   /* passes since a source was ready, of those that looked at all */
     _Atomic uint32_t run;    /* polls without a lease, since it was asked for or the CQ was armed */
     _Atomic uint32_t seen;   /* iw_engine.checks at the last poll */
@@ -37,6 +39,9 @@ void iw_engine_sent(struct iw_shard *s);
 bool iw_engine_give_way(void);
 /** Makes progress on behalf of a poller whose CQ is empty; first the deferred work. */
 void iw_engine_poll(struct iw_poller *p);
+/** A poll has found something. If that is always so, nobody else would make passes: now and then
+ * this does. */
+void iw_engine_found(struct iw_poller *p);
 /** The same in shard @p s, wherever the poller is. */
 void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p);
 /** Makes progress for anybody else, in all shards. */

@@ -3,7 +3,7 @@
 
 enum iw_pace iw_pace_post(const struct iw_pace_facts *f)
 {
-    bool waits = !iw_pace_is_awaited(f) && f->polled && f->unsent < f->quantum;
+    bool waits = !iw_pace_is_awaited(f) && !f->single && f->polled && f->unsent < f->quantum;
     return waits ? IW_PACE_DEFER : IW_PACE_SEND;
 }
 

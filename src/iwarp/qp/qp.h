@@ -235,6 +235,12 @@ struct iw_rings {
     bool told;                  /* that they are there; under tx.lock */
 };
 
+/** Whether messages come one by one: a poll between each and the next. */
+struct iw_singles {
+    uint8_t n;      /* those that did, without another kind between; saturated */
+    uint32_t taken; /* completions of the send CQ, when something was posted last */
+};
+
 /** When a poster was last asked to look at what came in. */
 struct iw_checked {
     uint64_t pos;    /* sent_pos */
@@ -295,18 +301,19 @@ struct iw_qp_tx {
     uint64_t alone_from; /* sent_pos since which no other QP has moved bytes; see tx_quantum.h */
     struct iw_cork cork;
     struct iw_checked checked;
-    uint64_t unflushed;          /* weight of what was posted since the last transmission */
-    uint32_t passes;             /* of the CQs, when something was posted or transmitted last */
-    bool blocked;                /* TCP is full */
-    bool watched;                /* the CM looks whether TCP gets answers */
-    uint8_t retries;             /* left to pollers while it is; 0: EPOLLOUT is asked for */
-    bool rx_paused;              /* the socket is not read: only its end is of interest */
-    bool rx_takes_in;            /* paused, and yet it is read */
-    bool rx_ended;               /* the peer's FIN is read, and done with */
-    bool hold;                   /* responder before the first FPDU: nothing may be sent */
-    uint8_t says;                /* before anything else: an MPA_RTR_*, IW_SAYS_* */
-    uint16_t sent_beyond;        /* bit 1 << opcode for each beyond RFC 5040 that was sent */
-    struct iw_grace grace;       /* of the local work request at sq.cut, if that is done */
+    struct iw_singles singles;
+    uint64_t unflushed;    /* weight of what was posted since the last transmission */
+    uint32_t empty;        /* polls of the CQs, when something was posted or transmitted last */
+    bool blocked;          /* TCP is full */
+    bool watched;          /* the CM looks whether TCP gets answers */
+    uint8_t retries;       /* left to pollers while it is; 0: EPOLLOUT is asked for */
+    bool rx_paused;        /* the socket is not read: only its end is of interest */
+    bool rx_takes_in;      /* paused, and yet it is read */
+    bool rx_ended;         /* the peer's FIN is read, and done with */
+    bool hold;             /* responder before the first FPDU: nothing may be sent */
+    uint8_t says;          /* before anything else: an MPA_RTR_*, IW_SAYS_* */
+    uint16_t sent_beyond;  /* bit 1 << opcode for each beyond RFC 5040 that was sent */
+    struct iw_grace grace; /* of the local work request at sq.cut, if that is done */
     struct iw_deferred deferred; /* posted and not transmitted; needs no lock */
     enum ibv_qp_state state;
     bool linked; /* a stream is attached and not released yet */

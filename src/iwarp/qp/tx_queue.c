@@ -251,15 +251,41 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_p
 
 /* ---- when it goes out ---- */
 
-/** A number that changes when a poll finds a CQ of the QP empty; a hint, as all of a poller. */
+/* Numbers that change, of both CQs of a QP; hints, as all of a poller. */
+
+static uint32_t passes_of(const struct iw_cq *cq)
+{
+    return cq ? atomic_load_explicit(&cq->poller.passes, memory_order_relaxed) : 0;
+}
+
 static uint32_t passes(const struct iw_qp *qp)
 {
-    uint32_t n = 0;
-    if (qp->send_cq)
-        n += atomic_load_explicit(&qp->send_cq->poller.passes, memory_order_relaxed);
-    if (qp->recv_cq)
-        n += atomic_load_explicit(&qp->recv_cq->poller.passes, memory_order_relaxed);
-    return n;
+    return passes_of(qp->send_cq) + passes_of(qp->recv_cq);
+}
+
+static uint32_t empty_of(const struct iw_cq *cq)
+{
+    return cq ? atomic_load_explicit(&cq->poller.empty, memory_order_relaxed) : 0;
+}
+
+static uint32_t empty_polls(const struct iw_qp *qp)
+{
+    return empty_of(qp->send_cq) + empty_of(qp->recv_cq);
+}
+
+/** There is one work request to send. @return whether it, and those before, came one by one */
+static bool is_single_locked(struct iw_qp *qp)
+{
+    struct iw_singles *s = &qp->tx.singles;
+    uint32_t taken =
+        qp->send_cq ? atomic_load_explicit(&qp->send_cq->head, memory_order_relaxed) : 0;
+    assert_held(&qp->tx.lock);
+    if (qp->tx.sq.tail - qp->tx.sq.cut != 1 || taken == s->taken)
+        s->n = 0;
+    else if (s->n < IW_PACE_SINGLES)
+        s->n++;
+    s->taken = taken;
+    return s->n == IW_PACE_SINGLES;
 }
 
 bool iw_qp_is_polled(const struct iw_qp *qp)
@@ -278,7 +304,7 @@ void iw_sq_run_deferred(struct iw_deferred *d)
     bool corked = iw_cork_locked(qp, iw_qp_is_polled(qp), now, &w);
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
-    qp->tx.passes = passes(qp);
+    qp->tx.empty = empty_polls(qp);
     bool failed = iw_qp_unlock(qp);
     if (corked)
         iw_deferred_again(d);
@@ -291,16 +317,17 @@ void iw_sq_run_deferred(struct iw_deferred *d)
  */
 static bool may_wait_locked(struct iw_qp *qp)
 {
-    uint32_t before = qp->tx.passes;
+    uint32_t before = qp->tx.empty;
     bool heard = atomic_load_explicit(&qp->hints.heard, memory_order_relaxed);
     assert_held(&qp->tx.lock);
     if (heard) {
         atomic_store_explicit(&qp->hints.heard, false, memory_order_relaxed);
         iw_cork_pull_locked(&qp->tx);
     }
-    qp->tx.passes = passes(qp);
+    qp->tx.empty = empty_polls(qp);
     struct iw_pace_facts f = {.heard = heard,
-                              .passed = qp->tx.passes != before,
+                              .passed = qp->tx.empty != before,
+                              .single = is_single_locked(qp),
                               .acked = qp->ib && !qp->uc,
                               .quiet = qp->tx.half.sent_pos - qp->tx.cork.quiet_from};
     if (iw_pace_is_awaited(&f)) /* a ping-pong has no time for more */

@@ -40,6 +40,8 @@ static int advance(struct iw_cq *cq)
     if (!got) {
         iw_engine_poll(&cq->poller);
         got = iw_cq_take_one(cq, &cq->current);
+    } else {
+        iw_engine_found(&cq->poller);
     }
     iw_shadow_polled(cq->shadow, 1, got);
     if (!got)

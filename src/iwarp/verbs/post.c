@@ -51,6 +51,8 @@ int op_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
     if (!got) {
         iw_engine_poll(&cq->poller);
         got = iw_cq_take(cq, n, wc);
+    } else {
+        iw_engine_found(&cq->poller);
     }
     if (got > 0)
         iw_visibility_show(cq, wc, got);
