@@ -41,7 +41,7 @@
 mtype = { OFF, NEAR, FAR };
 
 typedef shard {
-    bool leased, near, deferring, polls, passes, sends;
+    bool leased, near, steady, deferring, polls, passes, sends;
     bool top[WORKS];           /* the stack of deferred work */
     bool sockets;              /* the source is in its epoll set */
     bool watched, relieved, visited, visits;
@@ -347,8 +347,12 @@ inline look()
         :: s.relieved = false
         fi;
         if
+        :: passes -> s.steady = true
+        :: s.steady = false
+        fi;
+        if
         :: s.due = NEAR
-        :: !deferring -> s.due = FAR
+        :: !deferring || s.steady -> s.due = FAR
         fi;
         if /* look_at_visits_locked() */
         :: s.visits -> s.visited = true
@@ -356,7 +360,7 @@ inline look()
         fi;
         s.visits = false
     }
-    s.near = s.due == NEAR;
+    s.near = s.steady || s.due == NEAR;
 #ifdef MISTAKE_LEASE /* an arm in between is undone */
     s.leased = leased;
 #else
@@ -387,7 +391,7 @@ inline watch()
     fi;
 #ifndef MISTAKE_NEAR /* what was deferred during the look waits for 1 ms */
     if
-    :: s.due == FAR && s.deferring -> s.due = NEAR; s.near = true
+    :: !s.steady && s.due == FAR && s.deferring -> s.due = NEAR; s.near = true
     :: else
     fi;
 #endif
@@ -464,7 +468,7 @@ proctype peer()
 
 #define late(n)                                                                                    \
     (asleep && looks == FAR && !kicked && !kick && iw_shards[n].leased &&                          \
-     iw_shards[n].deferring && !iw_shards[n].pushing)
+     iw_shards[n].deferring && !iw_shards[n].steady && !iw_shards[n].pushing)
 
 proctype judge()
 {
@@ -474,7 +478,8 @@ proctype judge()
     :: atomic { !iw_shards[0].sockets && !iw_shards[SHARDS - 1].sockets -> assert(false) }
     /* Who arms gives the shard to the thread at once. */
     :: atomic { iw_shards[0].leased && iw_shards[0].armed -> assert(false) }
-    /* Under a lease the thread looks within 100 us at what was left to pollers. */
+    /* Under a lease the thread looks within 100 us at what was left to pollers, unless these run
+     * such work all the time. */
     :: atomic { late(0) || late(SHARDS - 1) -> assert(false) }
     /* When nothing can happen any more, all that was posted is sent, and all that came is read. */
     :: atomic {

@@ -5,6 +5,7 @@
 #include "engine/deferred.h"
 #include "engine/poller.h"
 #include "engine/source.h"
+#include "engine/timer.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -212,6 +213,34 @@ static void frozen(void **state)
     iw_deferred_wait(&d);
 }
 
+/** Looks of the thread in 50 ms in which this one leaves work to each of its passes. */
+static unsigned looks_beside(struct iw_deferred *d)
+{
+    uint64_t end = iw_now() + 50000000;
+    unsigned before = atomic_load(&iw_engine.checks);
+    while (iw_now() < end) {
+        iw_deferred_posted(d);
+        poll_once();
+    }
+    return atomic_load(&iw_engine.checks) - before;
+}
+
+/** One look in 1 ms, where passes run what is left to them; one in 100 us would be 500. */
+static void steady_passes_are_seldom_looked_at(void **state)
+{
+    struct iw_deferred d = {.run = run};
+    (void)state;
+    while (!iw_engine_leased(first))
+        poll_once();
+    while (looks_beside(&d) > 100)
+        ;
+    unsigned before = atomic_load(&runs);
+    iw_deferred_posted(&d); /* and then it goes away */
+    wait_runs(before + 1);
+    wait_no_lease();
+    iw_deferred_wait(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +253,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(deferred_work_is_taken_over, setup, teardown),
         cmocka_unit_test_setup_teardown(an_arm_runs_what_was_left, setup, teardown),
         cmocka_unit_test_setup_teardown(frozen, setup, teardown),
+        cmocka_unit_test_setup_teardown(steady_passes_are_seldom_looked_at, setup, teardown),
     };
     alarm(120);
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -20,16 +20,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WATCH_PASSES 4  /* between two looks make it needless to watch the sockets */
-#define WATCH_VISITS 4  /* of waiters, too */
-#define WAKES        8  /* of the thread at a time, at most */
-#define KEPT_LOOKS   16 /* at what is in memory, to one at descriptors */
-#define PASSES       8  /* of the thread over a shard that moves bytes, before it looks elsewhere */
-#define PARK_MIN_NS  100000
-#define PARK_MAX_NS  1000000
-#define LEASE_NS     4000000   /* without a poll or post, then the lease ends */
-#define PERIOD_NS    20000000  /* in which each thread that polls does so, mostly */
-#define PERIOD_MAX   100000000 /* the engine's thread slept meanwhile: it tells nothing */
+#define WATCH_PASSES  4  /* between two looks make it needless to watch the sockets */
+#define WATCH_VISITS  4  /* of waiters, too */
+#define STEADY_DRAINS 2  /* in PARK_MIN_NS */
+#define WAKES         8  /* of the thread at a time, at most */
+#define KEPT_LOOKS    64 /* at what is in memory, to one at descriptors */
+#define PASSES        8 /* of the thread over a shard that moves bytes, before it looks elsewhere */
+#define PARK_MIN_NS   100000
+#define PARK_MAX_NS   1000000
+#define LEASE_NS      4000000   /* without a poll or post, then the lease ends */
+#define PERIOD_NS     20000000  /* in which each thread that polls does so, mostly */
+#define PERIOD_MAX    100000000 /* the engine's thread slept meanwhile: it tells nothing */
 
 struct iw_engine iw_engine = {.lock = LOCK(LOCK_ENGINE), .clock = -1, .all = -1, .period = 1};
 
@@ -120,6 +121,14 @@ static void look_at_visits_locked(struct iw_shard *s, uint64_t now)
     w->visits = now + PARK_MAX_NS;
 }
 
+/** Whether passes run deferred work twice in 100 us: whoever leaves such work behind is likely to
+ * be back before a look, which takes the processor of one that is. */
+static bool is_steady(unsigned drains, int64_t park)
+{
+    int64_t least = STEADY_DRAINS * (park / PARK_MIN_NS);
+    return drains >= (least < IW_ENGINE_MANY ? least : IW_ENGINE_MANY);
+}
+
 /** Judges by what pollers did since the last look whether they hold a lease. */
 static void look(struct iw_shard *s, uint64_t now)
 {
@@ -127,19 +136,20 @@ static void look(struct iw_shard *s, uint64_t now)
     unsigned polls = atomic_exchange(&s->polls, 0), passes = atomic_exchange(&s->passes, 0),
              sends = atomic_exchange(&s->sends, 0);
     bool deferring = atomic_exchange(&s->deferring, false);
+    w->steady = is_steady(atomic_exchange(&s->drains, 0), w->park);
     if (polls || sends)
         w->called = now;
     lock_get(&iw_engine.lock);
     bool leased = atomic_load(&s->leased) && now - w->called < LEASE_NS;
     bool relieved = leased && passes >= WATCH_PASSES;
     /* Who sends in long stretches makes few passes. */
-    bool busy = deferring || (passes < IW_ENGINE_MANY && (relieved || !sends));
+    bool busy = (deferring && !w->steady) || (passes < IW_ENGINE_MANY && (relieved || !sends));
     look_at_visits_locked(s, now);
     w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
     w->look = now + (uint64_t)w->park;
     s->relieved = relieved;
     w->visited = s->visited;
-    atomic_store(&s->near, w->park == PARK_MIN_NS);
+    atomic_store(&s->near, w->steady || w->park == PARK_MIN_NS);
     if (!leased) /* it began with a poller, and who has armed meanwhile has ended it */
         atomic_store(&s->leased, false);
     iw_engine_watch_locked(s);
@@ -166,7 +176,7 @@ static uint64_t watch(struct iw_shard *s, uint64_t now)
     if (!atomic_load(&s->leased) || now >= w->look)
         look(s, now);
     /* Also during this look: who left something saw a near one. */
-    if (atomic_load(&s->deferring) && w->look - now > PARK_MIN_NS) {
+    if (!w->steady && atomic_load(&s->deferring) && w->look - now > PARK_MIN_NS) {
         w->look = now + PARK_MIN_NS;
         atomic_store(&s->near, true);
     }

@@ -27,8 +27,10 @@
  *
  * Posted work that was not transmitted at once is on the shard's stack of deferred work, a
  * lock-free list that any pass takes as a whole. Without a lease the thread takes it at once; under
- * one, when pollers have made no pass between two looks, which then are 100 us apart. The rest of a
- * stretch that is longer than a quantum waits there, too, without hurry.
+ * one, when pollers have made no pass between two looks, which then are 100 us apart; or, where
+ * passes have run such work twice in that time until then, up to 1 ms: each look takes a processor
+ * that a poller may need. The rest of a stretch that is longer than a quantum waits there, too,
+ * without hurry.
  *
  * Two things carry correctness, and all else is tuning: deferred work is pushed before the lease of
  * its shard is read, and who ends a lease looks at the stack afterwards; and each source is in the

@@ -203,8 +203,10 @@ bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p)
     bool moved;
     put(&p->passes, passes);
     bool sent = iw_deferred_run(s);
-    if (sent)
+    if (sent) {
         iw_engine_sent(s);
+        count(&s->drains);
+    }
     if (atomic_load_explicit(&s->actives, memory_order_relaxed)) {
         moved = iw_active_poll(s);
         if (passes % (moved ? ACTIVE_MOVE : ACTIVE_ONLY))

@@ -85,7 +85,7 @@ bool iw_engine_run_linked(uint32_t but);
 /** Does what is deferred and what is ready in a shard, or some of it. @return whether bytes moved,
  * mostly */
 bool iw_engine_progress(struct iw_shard *s, struct iw_poller *p);
-/** Something was left to pollers: makes the thread look at them within 100 us, or take over. */
+/** Something was left to pollers: makes the thread look at them soon (engine.h), or take over. */
 void iw_engine_check_soon(struct iw_shard *s);
 /** The same within 1 ms. */
 void iw_engine_check(const struct iw_shard *s);

@@ -36,6 +36,7 @@ struct iw_watch {
     uint64_t look;   /* when the next is due */
     uint64_t called; /* the last look that found a poll or a post */
     uint64_t served; /* the last look that found a pass, or served the deferred work itself */
+    bool steady;     /* passes run what is deferred so often that looks may be rare */
     bool visited;    /* the shard's, which only the thread changes */
     uint64_t visits; /* when the waiters are counted, while they leave the sockets off */
 };
@@ -69,7 +70,8 @@ extern struct iw_shard {
     atomic_uint sends;              /* by posts and passes since the last look, saturated */
     atomic_bool leased;
     atomic_bool deferring; /* deferred work was left to pollers since the last look */
-    atomic_bool near;      /* the next look is at most 100 us away */
+    atomic_uint drains;    /* passes that ran deferred work since the last look, saturated */
+    atomic_bool near;      /* the next look is at most 100 us away, or pollers are steady */
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
     atomic_bool posted;                           /* a hint: some of that is work requests */
     atomic_uint runs;                             /* threads that are at it, see deferred.c */
