@@ -241,6 +241,36 @@ static void steady_passes_are_seldom_looked_at(void **state)
     iw_deferred_wait(&d);
 }
 
+static atomic_uint told, untold;
+
+static bool take_one(struct iw_source *s, uint32_t events)
+{
+    if (!take(s, events))
+        return false;
+    atomic_fetch_add(events ? &told : &untold, 1);
+    return true;
+}
+
+/** Of what stands in a descriptor, and is taken one by one, epoll is asked now and then. */
+static void what_is_alone_is_run_again(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct iw_source one = {0};
+        int many = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+        atomic_store(&told, 0);
+        atomic_store(&untold, 0);
+        atomic_store(&runs, 0);
+        assert_int_equal(eventfd_write(many, 1000), 0);
+        assert_int_equal(iw_source_add(&one, many, EPOLLIN, take_one), 0);
+        wait_runs(1000);
+        iw_source_del(&one);
+        assert_true(atomic_load(&told) >= 1000 / 8);
+        assert_true(atomic_load(&untold) >= 1000 / 2);
+        close(many);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +284,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_arm_runs_what_was_left, setup, teardown),
         cmocka_unit_test_setup_teardown(frozen, setup, teardown),
         cmocka_unit_test_setup_teardown(steady_passes_are_seldom_looked_at, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_alone_is_run_again, setup, teardown),
     };
     alarm(120);
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

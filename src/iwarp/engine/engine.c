@@ -26,6 +26,7 @@
 #define WAKES         8  /* of the thread at a time, at most */
 #define KEPT_LOOKS    64 /* at what is in memory, to one at descriptors */
 #define PASSES        8 /* of the thread over a shard that moves bytes, before it looks elsewhere */
+#define ALONE         4 /* runs of what alone was ready, before it asks again */
 #define PARK_MIN_NS   100000
 #define PARK_MAX_NS   1000000
 #define LEASE_NS      4000000   /* without a poll or post, then the lease ends */
@@ -141,9 +142,9 @@ static void look(struct iw_shard *s, uint64_t now)
         w->called = now;
     lock_get(&iw_engine.lock);
     bool leased = atomic_load(&s->leased) && now - w->called < LEASE_NS;
-    bool relieved = leased && passes >= WATCH_PASSES;
-    /* Who sends in long stretches makes few passes. */
-    bool busy = (deferring && !w->steady) || (passes < IW_ENGINE_MANY && (relieved || !sends));
+    /* Who sends in long stretches makes few passes, and is there all the same. */
+    bool relieved = leased && (passes >= WATCH_PASSES || (passes && sends && s->relieved));
+    bool busy = (deferring && !w->steady) || (passes < IW_ENGINE_MANY && !sends);
     look_at_visits_locked(s, now);
     w->park = busy ? PARK_MIN_NS : w->park < PARK_MAX_NS ? w->park * 2 : PARK_MAX_NS;
     w->look = now + (uint64_t)w->park;
@@ -289,12 +290,25 @@ static void *end(int error)
     return NULL;
 }
 
+/** Runs what alone was ready again, while bytes come. */
+static void run_alone(const struct iw_found *f)
+{
+    for (int i = 0; f->ready == 1 && i < ALONE && !iw_engine_told(); i++)
+        if (!iw_source_run(f->moved, 0, 0))
+            break;
+}
+
 /** What moves bytes once may do so again: to look costs less than to be woken. */
 static void run(struct iw_shard *s)
 {
-    for (int i = 0; i < PASSES && iw_engine_run_ready(s, 0).moved; i++)
+    for (int i = 0; i < PASSES; i++) {
+        struct iw_found f = iw_engine_run_ready(s, 0);
+        if (!f.moved)
+            break;
+        run_alone(&f);
         if (iw_engine_told())
             sched_yield(); /* to whom the event woke */
+    }
 }
 
 static void *engine_main(void *arg)

@@ -10,7 +10,8 @@
  *   waiters  (ibv_get_cq_event, blocked)         iw_engine_wait()
  *   the engine thread, when neither is there.
  *
- * A program that posts without a break receives for its QP itself, now and then (iw_rx_check).
+ * A program that posts without a break makes passes in between; without a lease it receives for its
+ * QP alone (iw_rx_check).
  *
  * The thread sleeps in an epoll set of its own, which holds those of the shards. Such an entry is
  * off while a waiter leads the others there (waiter.h), so that a packet wakes one thread only; if

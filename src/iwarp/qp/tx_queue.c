@@ -390,6 +390,16 @@ static void leave(struct iw_deferred *d, bool later, bool behind, bool stream)
         iw_deferred_run_behind(d);
 }
 
+/** As a poll would, if one is to be expected, and so the engine's thread leaves the sockets alone.
+ */
+static void look_in(struct iw_qp *qp)
+{
+    if (qp->send_cq && iw_qp_is_polled(qp))
+        iw_engine_poll_in(iw_shard_of(&qp->send_cq->poller), &qp->send_cq->poller);
+    else
+        iw_rx_check(qp);
+}
+
 int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
                  enum iw_post how)
 {
@@ -424,7 +434,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     leave(d, later, behind, stream);
     iw_qp_finish(qp, &w, failed);
     if (look) {
-        iw_rx_check(qp);
+        look_in(qp);
         atomic_fetch_sub(&qp->pins, 1);
     }
     if (behind)
