@@ -59,6 +59,13 @@ static void what_is_posted(void **state)
          IW_PACE_SEND},
         {"one byte less than a quantum", WITH(quiet_post, unsent, IW_PACE_QUANTUM_MIN - 1),
          IW_PACE_DEFER},
+        {"a piece, where to send is cheap and an acknowledgement comes",
+         WITH(WITH(WITH(quiet_post, unsent, IW_PACE_PIECE), cheap, 1), acked, 1), IW_PACE_SEND},
+        {"less than that",
+         WITH(WITH(WITH(quiet_post, unsent, IW_PACE_PIECE - 1), cheap, 1), acked, 1),
+         IW_PACE_DEFER},
+        {"none comes", WITH(WITH(quiet_post, unsent, IW_PACE_PIECE), cheap, 1), IW_PACE_DEFER},
+        {"to send is dear", WITH(WITH(quiet_post, unsent, IW_PACE_PIECE), acked, 1), IW_PACE_DEFER},
         {"a quantum", WITH(quiet_post, unsent, IW_PACE_QUANTUM_MIN), IW_PACE_SEND},
     };
 

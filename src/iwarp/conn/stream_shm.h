@@ -103,6 +103,12 @@ static inline bool iwc_stream_shm_receives(const struct iwc_stream_shm *s)
     return atomic_load_explicit(&s->from_ring, memory_order_acquire);
 }
 
+/** Whether what is sent goes into the ring. As send. */
+static inline bool iwc_stream_shm_sends(const struct iwc_stream_shm *s)
+{
+    return !s->left;
+}
+
 /** The descriptor of TCP is ready: recv looks there, too. Any thread. */
 void iwc_stream_shm_look(struct iwc_stream_shm *s);
 

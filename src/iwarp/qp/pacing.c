@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/pacing.h"
 
+static uint64_t enough(const struct iw_pace_facts *f)
+{
+    return f->acked && f->cheap ? IW_PACE_PIECE : f->quantum;
+}
+
 enum iw_pace iw_pace_post(const struct iw_pace_facts *f)
 {
-    bool waits = !iw_pace_is_awaited(f) && !f->single && f->polled && f->unsent < f->quantum;
+    bool waits = !iw_pace_is_awaited(f) && !f->single && f->polled && f->unsent < enough(f);
     return waits ? IW_PACE_DEFER : IW_PACE_SEND;
 }
 

@@ -28,6 +28,12 @@ static inline bool iw_rings_carry(const struct iw_qp *qp)
     return qp->rings.shm && iwc_stream_shm_receives(qp->rings.shm);
 }
 
+/** Whether what is sent goes into the ring. tx.lock */
+static inline bool iw_rings_take(const struct iw_qp *qp)
+{
+    return qp->rings.shm && iwc_stream_shm_sends(qp->rings.shm);
+}
+
 /** What the peer says of the path: an upcall of conn/rx.h. rx.lock */
 int iw_rings_heard(void *up, uint32_t kind);
 

@@ -9,6 +9,7 @@
 #include "qp/end.h"
 #include "qp/link.h"
 #include "qp/pacing.h"
+#include "qp/rings.h"
 #include "qp/rx_stream.h"
 #include "qp/section.h"
 #include "qp/state.h"
@@ -328,6 +329,7 @@ static bool may_wait_locked(struct iw_qp *qp)
     struct iw_pace_facts f = {.heard = heard,
                               .passed = qp->tx.empty != before,
                               .single = is_single_locked(qp),
+                              .cheap = iw_rings_take(qp),
                               .acked = qp->ib && !qp->uc,
                               .quiet = qp->tx.half.sent_pos - qp->tx.cork.quiet_from};
     if (iw_pace_is_awaited(&f)) /* a ping-pong has no time for more */
