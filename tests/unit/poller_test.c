@@ -23,7 +23,7 @@
 #define LONG      20000
 #define LONG_FOR  16
 #define LEASE_RUN 64
-#define FULL      16 /* polls that found something, after which one makes a pass */
+#define FULL      32 /* polls that found something, after which one makes a pass */
 
 struct thing {
     struct iw_source source;
@@ -179,6 +179,7 @@ static void who_always_finds_something_makes_some_passes(void **state)
     (void)state;
     find(&things[1]);
     cool_down(&things[1]);
+    unsigned before = atomic_load(&things[1].taken), seen = 0;
     for (unsigned i = 1; i <= 100; i++) {
         be_alone();
         unsigned full = atomic_load(&poller.full), passes = atomic_load(&poller.passes);
@@ -186,9 +187,14 @@ static void who_always_finds_something_makes_some_passes(void **state)
         for (unsigned k = 1; k < FULL; k++)
             iw_engine_found(&poller);
         assert_int_equal(atomic_load(&poller.passes), passes);
+        eventfd_write(things[1].fd, 1);
         iw_engine_found(&poller);
         assert_int_equal(atomic_load(&poller.passes), passes + 1);
+        seen += atomic_load(&things[1].taken) == before + i;
+        while (atomic_load(&things[1].taken) < before + i) /* the engine's thread has it */
+            sched_yield();
     }
+    assert_true(seen >= 50); /* that pass looks at all */
     unsigned empty = atomic_load(&poller.empty);
     iw_engine_found(&poller);
     assert_int_equal(atomic_load(&poller.empty), empty);

@@ -16,7 +16,7 @@
 #define HOT_TRIES   64   /* without a byte, then a hot source is hot no more */
 #define HOT_ONLY    8    /* runs of it, of which one looks at all sources */
 #define HOT_REST_NS 500  /* after a run without a byte: its recv() takes a lock; 0: latency 1.04 */
-#define FULL_POLLS  16   /* that found something, after which one makes a pass */
+#define FULL_POLLS  32   /* that found something, after which one makes a pass */
 #define ADOPT_AFTER 256  /* polls at which it had something, and no other */
 #define ACTIVE_ONLY 256  /* passes that ran active sources, of which one looks at all... */
 #define ACTIVE_MOVE 32   /* ...and of those at which they moved bytes */
@@ -242,8 +242,11 @@ void iw_engine_found(struct iw_poller *p)
 {
     uint32_t full = get(&p->full) + 1;
     put(&p->full, full);
-    if (full % FULL_POLLS == 0)
-        iw_engine_poll_in(iw_shard_enter(p), p);
+    if (full % FULL_POLLS || !__atomic_load_n(&iw_engine.started, __ATOMIC_ACQUIRE))
+        return;
+    struct iw_shard *s = iw_shard_enter(p);
+    iw_engine_poll_in(s, p);
+    iw_engine_run_ready(s, 0); /* there are too few of these to leave it to one of many */
 }
 
 void iw_engine_poll_in(struct iw_shard *s, struct iw_poller *p)
