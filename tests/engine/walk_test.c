@@ -69,7 +69,7 @@ static void to_init(struct ibv_qp *qp)
     X(tx.sq.head)                                                                                  \
     X(tx.sq.cut)                                                                                   \
     X(tx.sq.tail)                                                                                  \
-    X(tx.passes)                                                                                   \
+    X(tx.empty)                                                                                    \
     X(sent)                                                                                        \
     X(tx.deferred)                                                                                 \
     X(life)                                                                                        \

@@ -56,6 +56,7 @@ static void renew_sending_locked(struct iw_qp_tx *tx)
     tx->mss_check = tx->alone_from = 0;
     tx->cork = (struct iw_cork){0};
     tx->checked = (struct iw_checked){0};
+    tx->singles = (struct iw_singles){0};
     tx->unflushed = 0;
     tx->blocked = tx->hold = tx->watched = false;
     tx->rx_paused = tx->rx_takes_in = tx->rx_ended = false;
