@@ -109,11 +109,15 @@ static const struct {
     const char *calls;
     int crowded, meanwhile;
 } polls[] = {
-    {0, 0, 4, 0, "tcpt", 0, 0},    {2, 0, 4, 2, "tcfo", 0, 0},
-    {0, 3, 2, 2, "tcpto", 0, 0}, /* a pass brought something */
-    {1, 0, 4, 1, "tcfo", 0, 0},    {0, 0, 0, 0, "", 0, 0},
-    {0, 0, -1, -EINVAL, "", 0, 0}, {0, 3, 4, 2, "tcwtfo", 1, 2}, /* somebody else's did */
-    {0, 3, 4, 3, "tcwtpto", 1, 0}, {1, 3, 4, 1, "tcfo", 1, 2},
+    {0, 0, 4, 0, "tcpt", 0, 0},    /* nothing, and a pass in vain */
+    {2, 0, 4, 2, "tcfo", 0, 0},    /* it was there */
+    {0, 3, 2, 2, "tcpto", 0, 0},   /* a pass brought something */
+    {1, 0, 4, 1, "tcfo", 0, 0},    /* the rest of that */
+    {0, 0, 0, 0, "", 0, 0},        /* no room */
+    {0, 0, -1, -EINVAL, "", 0, 0}, /* less than none */
+    {0, 3, 4, 2, "tcwtfo", 1, 2},  /* somebody else's pass brought something */
+    {0, 3, 4, 3, "tcwtpto", 1, 0}, /* or did not */
+    {1, 3, 4, 1, "tcfo", 1, 2},    /* nobody gives way to find what is there */
 };
 
 static void test_poll(void **state)

@@ -293,8 +293,9 @@ static void *end(int error)
 /** Runs what alone was ready again, while bytes come. */
 static void run_alone(const struct iw_found *f)
 {
-    for (int i = 0; f->ready == 1 && i < ALONE && !iw_engine_told(); i++)
-        if (!iw_source_run(f->moved, 0, 0))
+    uint64_t alone = iw_found_alone(f);
+    for (int i = 0; alone && i < ALONE && !iw_engine_told(); i++)
+        if (!iw_source_run(alone, 0, 0))
             break;
 }
 

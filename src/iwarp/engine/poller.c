@@ -154,7 +154,7 @@ static bool run_hot(struct iw_poller *p, bool *moved)
 /** A source is hot that alone was ready. */
 static void find_hot(struct iw_poller *p, const struct iw_found *f)
 {
-    if (f->ready == 1 && f->moved)
+    if (iw_found_alone(f))
         set_hot(p, f->moved, HOT_TRIES);
     else if (f->ready > 1)
         set_hot(p, 0, 0);

@@ -68,6 +68,12 @@ struct iw_found {
     uint64_t moved;
 };
 
+/** @return what alone was ready and moved bytes: likely to do so again; 0: there was no such */
+static inline uint64_t iw_found_alone(const struct iw_found *f)
+{
+    return f->ready == 1 ? f->moved : 0;
+}
+
 /** An event was raised, in the pass that this thread is in. */
 void iw_engine_tell(void);
 /**

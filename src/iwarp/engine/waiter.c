@@ -117,7 +117,7 @@ static bool run_likely(void)
 static bool run_ready(struct iw_shard *s)
 {
     struct iw_found f = iw_engine_run_ready(s, 0);
-    likely = f.ready == 1 ? f.moved : 0;
+    likely = iw_found_alone(&f);
     return f.moved;
 }
 

@@ -50,8 +50,8 @@
  * in rings 0.51, over TCP 0.96. */
 #define IW_PACE_SINGLES     8
 /* Bytes at a stretch where work completes when the peer has acknowledged it, and to send takes no
- * system call: the peer is at some while the others are posted. A quantum: 64 bytes at
- * depth 128 0.84; 2 KB: 0.90. */
+ * system call: the peer is at some while the others are posted. A quantum: 64
+ * bytes at depth 128 0.84; 2 KB: 0.90. */
 #define IW_PACE_PIECE       (8 * 1024)
 /* Bytes corked are enough to be sent. 16 KB: 64 bytes at depth 128 0.84. */
 #define IW_PACE_CORK_MAX    (64 * 1024)

@@ -252,26 +252,22 @@ static int push_locked(struct iw_qp *qp, const struct ibv_send_wr *wr, enum iw_p
 
 /* ---- when it goes out ---- */
 
-/* Numbers that change, of both CQs of a QP; hints, as all of a poller. */
+/* Hints, as all of a poller. */
 
-static uint32_t passes_of(const struct iw_cq *cq)
+static uint32_t passes(const struct iw_cq *cq)
 {
-    return cq ? atomic_load_explicit(&cq->poller.passes, memory_order_relaxed) : 0;
+    return atomic_load_explicit(&cq->poller.passes, memory_order_relaxed);
 }
 
-static uint32_t passes(const struct iw_qp *qp)
+static uint32_t empty_polls(const struct iw_cq *cq)
 {
-    return passes_of(qp->send_cq) + passes_of(qp->recv_cq);
+    return atomic_load_explicit(&cq->poller.empty, memory_order_relaxed);
 }
 
-static uint32_t empty_of(const struct iw_cq *cq)
+/** A number that changes when that of a CQ of the QP does. */
+static uint32_t sum(const struct iw_qp *qp, uint32_t (*of)(const struct iw_cq *))
 {
-    return cq ? atomic_load_explicit(&cq->poller.empty, memory_order_relaxed) : 0;
-}
-
-static uint32_t empty_polls(const struct iw_qp *qp)
-{
-    return empty_of(qp->send_cq) + empty_of(qp->recv_cq);
+    return (qp->send_cq ? of(qp->send_cq) : 0) + (qp->recv_cq ? of(qp->recv_cq) : 0);
 }
 
 /** There is one work request to send. @return whether it, and those before, came one by one */
@@ -305,7 +301,7 @@ void iw_sq_run_deferred(struct iw_deferred *d)
     bool corked = iw_cork_locked(qp, iw_qp_is_polled(qp), now, &w);
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
-    qp->tx.empty = empty_polls(qp);
+    qp->tx.empty = sum(qp, empty_polls);
     bool failed = iw_qp_unlock(qp);
     if (corked)
         iw_deferred_again(d);
@@ -325,7 +321,7 @@ static bool may_wait_locked(struct iw_qp *qp)
         atomic_store_explicit(&qp->hints.heard, false, memory_order_relaxed);
         iw_cork_pull_locked(&qp->tx);
     }
-    qp->tx.empty = empty_polls(qp);
+    qp->tx.empty = sum(qp, empty_polls);
     struct iw_pace_facts f = {.heard = heard,
                               .passed = qp->tx.empty != before,
                               .single = is_single_locked(qp),
@@ -352,7 +348,7 @@ static bool check_due_locked(struct iw_qp *qp)
     uint32_t before = qp->tx.checked.passes;
     bool heard = atomic_load_explicit(&qp->hints.looked_heard, memory_order_relaxed);
     qp->tx.checked.pos = qp->tx.half.sent_pos;
-    qp->tx.checked.passes = passes(qp);
+    qp->tx.checked.passes = sum(qp, passes);
     atomic_store_explicit(&qp->hints.looked_heard, false, memory_order_relaxed);
     bool due = qp->tx.checked.passes == before && !heard;
     if (due)
