@@ -3,6 +3,7 @@
 
 #include "advice/life.h"
 #include "advice/shadow.h"
+#include "common/patience.h"
 #include "device/context.h"
 #include "env/adapter.h"
 #include "mem/judge.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define POISON 0x5a5a5a5a /* in what is undefined */
+#define TURNS  140        /* for a pass that runs just now; it may wait for what the visit holds */
 
 static struct ibv_context_ops under; /* what the slots had; the same in each context */
 
@@ -113,8 +115,11 @@ static void look_at_receives(struct iw_qp *qp, struct use *u)
 static void look_for_use(struct iw_qp *qp, void *arg)
 {
     struct use *u = arg;
-    if (!lock_try(&qp->tx.lock))
-        return;
+    for (unsigned turn = 0; !lock_try(&qp->tx.lock); turn++) {
+        if (turn == TURNS)
+            return;
+        patience(turn);
+    }
     if (qp->tx.linked && qp->tx.state == IBV_QPS_RTS && !atomic_load(&qp->end.over)) {
         look_at_sends(qp, u);
         if (qp->rq == &qp->own_rq)
