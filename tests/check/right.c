@@ -16,20 +16,6 @@ static void sleep_right(struct end *e)
     must(wc.status == IBV_WC_SUCCESS);
 }
 
-static void read_right(void)
-{
-    struct ibv_sge sge = {.addr = (uintptr_t)a.buffer, .length = 8, .lkey = a.mr->lkey};
-    struct ibv_send_wr *bad, wr = {
-                                 .sg_list = &sge,
-                                 .num_sge = 1,
-                                 .opcode = IBV_WR_RDMA_READ,
-                                 .send_flags = IBV_SEND_SIGNALED,
-                                 .wr.rdma = {(uintptr_t)b.buffer, b.mr->rkey},
-                             };
-    must(!ibv_post_send(a.qp, &wr, &bad));
-    wait_for(&a);
-}
-
 int main(void)
 {
     cqe = 2 * DEPTH;
@@ -45,7 +31,8 @@ int main(void)
             wait_for(&a);
         sleep_right(&b);
     }
-    read_right();
+    read_it(a.mr, 8);
+    wait_for(&a);
     receive_it(&a, BYTES); /* a region that it names goes after the QP */
     ends_close();
     return 0;

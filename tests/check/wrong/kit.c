@@ -114,6 +114,19 @@ void receive_it(struct end *e, uint32_t n)
     must(!ibv_post_recv(e->qp, &wr, &bad));
 }
 
+void read_it(const struct ibv_mr *sink, uint32_t n)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)a.buffer, .length = n, .lkey = sink->lkey};
+    struct ibv_send_wr *bad, wr = {
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .opcode = IBV_WR_RDMA_READ,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .wr.rdma = {(uintptr_t)b.buffer, b.mr->rkey},
+                             };
+    must(!ibv_post_send(a.qp, &wr, &bad));
+}
+
 struct ibv_wc wait_for(struct end *e)
 {
     struct ibv_wc wc;

@@ -46,6 +46,9 @@ void ends_close(void);
 /** Posts the first @p n bytes of the buffer. */
 void send_it(struct end *e, uint32_t n, unsigned flags);
 void receive_it(struct end *e, uint32_t n);
+/** Posts a signaled Read by "a" of the first @p n bytes of the buffer of "b", to the same of "a".
+ * @param sink  a region of the buffer of "a" */
+void read_it(const struct ibv_mr *sink, uint32_t n);
 /** The next completion, which must be a success. */
 struct ibv_wc wait_for(struct end *e);
 
