@@ -113,6 +113,18 @@ static void on_news(struct iw_qp *qp, uint32_t life, unsigned news)
     iw_cm_put(cm);
 }
 
+static void told(struct iw_cm *cm, struct iw_qp *qp)
+{
+    (void)cm;
+    iw_qp_end_is_told(qp);
+}
+
+void iw_cm_tell_end(struct iw_cm *cm)
+{
+    iw_cm_raise(cm, &cm->ended, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
+    iw_cm_with_qp(cm, told);
+}
+
 /* ---- the QP is gone, or about to ---- */
 
 /* Waits for the peer's FIN, so that no RST overtakes what we sent. */

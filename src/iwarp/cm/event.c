@@ -102,11 +102,6 @@ void iw_cm_tell_up(struct iw_cm *cm)
     iw_cm_step(cm, IW_CM_EV_TOLD);
 }
 
-void iw_cm_tell_end(struct iw_cm *cm)
-{
-    iw_cm_raise(cm, &cm->ended, &(struct iw_cm_event){.type = IW_CM_DISCONNECTED});
-}
-
 void iw_cm_forget_handler(struct iw_cm *cm)
 {
     lock_get(&cm->lock);

@@ -265,22 +265,14 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 /** Not the CM's. */
 #define OF_NUMBER (IW_QP_NEWS_STRANDED | IW_QP_NEWS_NOT_READY)
 
-/** Tells the CM, and then flushes what waited for that. */
 static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
-    struct iw_wakes w;
     atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
     const struct iw_qp_owner *owner = atomic_load(&qp->owner);
     if (news & OF_NUMBER)
         qp->dial_news(qp, news);
     if (owner && (news & ~(unsigned)OF_NUMBER))
         owner->news(qp, life, news);
-    if (news & IW_QP_NEWS_DISCONNECTED) {
-        iw_qp_enter(qp, &w);
-        if (qp->life == life)
-            qp->end.untold = false;
-        iw_qp_leave(qp, &w);
-    }
     atomic_fetch_sub(&qp->pins, 1);
 }
 

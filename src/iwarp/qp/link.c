@@ -320,6 +320,14 @@ bool iw_qp_try_sent(struct iw_qp *qp)
     return sent;
 }
 
+void iw_qp_end_is_told(struct iw_qp *qp)
+{
+    struct iw_wakes w;
+    iw_qp_enter(qp, &w);
+    qp->end.untold = false;
+    iw_qp_leave(qp, &w);
+}
+
 void iw_qp_unlink(struct iw_qp *qp)
 {
     struct iw_wakes w;

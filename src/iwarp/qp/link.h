@@ -125,6 +125,9 @@ bool iw_qp_drains(struct iw_qp *qp);
  */
 bool iw_qp_try_sent(struct iw_qp *qp);
 
+/** The event of the end is where the program finds it: what waited for that is flushed. */
+void iw_qp_end_is_told(struct iw_qp *qp);
+
 /** Forgets the stream and the CM. The source must be gone: no pass is inside the QP. */
 void iw_qp_unlink(struct iw_qp *qp);
 

@@ -326,7 +326,7 @@ struct iw_qp_end {
     bool term_queued; /* the Terminate goes next, then nothing */
     uint8_t term_len;
     uint8_t term[TERMINATE_MAX];
-    bool untold;                 /* the CM is being told of the end: nothing is flushed before */
+    bool untold;                 /* the program has yet to hear of it: nothing is flushed before */
     enum iw_err error;           /* the first cause; IW_OK while all is well */
     bool flushed;                /* all posted work is completed; changed under rx.lock, too */
     bool forgets;                /* is being reset: what is left does not complete */
