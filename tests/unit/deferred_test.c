@@ -95,6 +95,23 @@ static void forgotten_in_a_child(void **state)
     assert_int_equal(atomic_load(&work[1].runs), 0);
 }
 
+static void the_first_few_do_not_wake_a_thread_that_sleeps(void **state)
+{
+    unsigned spared = 0;
+    (void)state;
+    while (!iw_deferred_pays(&work[0].deferred) && spared < 1000)
+        spared++;
+    assert_in_range(spared, 1, 100);
+    assert_true(iw_deferred_pays(&work[1].deferred)); /* it is the shard's count */
+
+    atomic_store(&iw_shards[0].spared, 0); /* as at a look */
+    atomic_store(&iw_shards[0].near, true);
+    for (unsigned i = 0; i < 1000; i++)
+        assert_true(iw_deferred_pays(&work[0].deferred));
+    atomic_store(&iw_shards[0].near, false);
+    assert_false(iw_deferred_pays(&work[0].deferred));
+}
+
 static void *push_and_run(void *arg)
 {
     (void)arg;
@@ -173,6 +190,7 @@ int main(void)
         cmocka_unit_test_setup(pushed_while_it_runs, setup),
         cmocka_unit_test_setup(frozen, setup),
         cmocka_unit_test_setup(forgotten_in_a_child, setup),
+        cmocka_unit_test_setup(the_first_few_do_not_wake_a_thread_that_sleeps, setup),
         cmocka_unit_test_setup(nothing_is_lost_between_threads, setup),
         cmocka_unit_test_setup(wait_is_for_who_runs_it, setup),
     };

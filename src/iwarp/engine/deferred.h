@@ -16,6 +16,11 @@ struct iw_deferred {
 #define IW_DEFERRED_RUN    2u
 
 /**
+ * Whether to leave work to a pass pays. The engine's thread has to be awake soon then, for the case
+ * that no pass comes. Where it is not, to wake it costs more than the first few messages do.
+ */
+bool iw_deferred_pays(const struct iw_deferred *d);
+/**
  * Queues; nothing if it is queued already: what there is to do has to stand under a lock that run()
  * takes, or in a sequentially consistent store. The engine runs it within 200 us if no pass does.
  */

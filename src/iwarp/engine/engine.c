@@ -137,6 +137,7 @@ static void look(struct iw_shard *s, uint64_t now)
     unsigned polls = atomic_exchange(&s->polls, 0), passes = atomic_exchange(&s->passes, 0),
              sends = atomic_exchange(&s->sends, 0);
     bool deferring = atomic_exchange(&s->deferring, false);
+    atomic_store_explicit(&s->spared, 0, memory_order_relaxed);
     w->steady = is_steady(atomic_exchange(&s->drains, 0), w->park);
     if (polls || sends)
         w->called = now;

@@ -72,6 +72,7 @@ extern struct iw_shard {
     atomic_bool deferring; /* deferred work was left to pollers since the last look */
     atomic_uint drains;    /* passes that ran deferred work since the last look, saturated */
     atomic_bool near;      /* the next look is at most 100 us away, or pollers are steady */
+    atomic_uint spared;    /* messages sent at once since the last look, as it was not near */
     _Alignas(64) struct iw_deferred *_Atomic top; /* the stack of deferred work */
     atomic_bool posted;                           /* a hint: some of that is work requests */
     atomic_uint runs;                             /* threads that are at it, see deferred.c */

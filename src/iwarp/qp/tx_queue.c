@@ -333,7 +333,7 @@ static bool may_wait_locked(struct iw_qp *qp)
     f.polled = iw_qp_is_polled(qp);
     f.unsent = qp->tx.unflushed;
     f.quantum = iw_quantum_bytes_locked(&qp->tx);
-    return iw_pace_post(&f) == IW_PACE_DEFER;
+    return iw_pace_post(&f) == IW_PACE_DEFER && iw_deferred_pays(&qp->tx.deferred);
 }
 
 /**
