@@ -49,7 +49,9 @@ latency_cases()
     done
     cat <<END
 raw poll_again 64 raw raw_pingpong poll 64
-anywarp rstream 64 rstream lat 64 20000
+anywarp rstream_rings 64 rings rstream mean 64 20000
+anywarp send_lat_again_rings 64 rings perftest ib_send_lat 64 20000
+anywarp rstream 64 rstream mean 64 20000
 anywarp send_lat_again 64 perftest ib_send_lat 64 10000
 without send_lat 64 on_other perftest ib_send_lat 64 10000
 anywarp send_lat_recorded 64 recorded perftest ib_send_lat 64 10000

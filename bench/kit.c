@@ -121,8 +121,17 @@ double kit_trips_half_us(struct kit_trips *t, double fraction)
     return t->ns[(size_t)((double)(t->n - 1) * fraction)] / 2000.0;
 }
 
+static double half_mean_us(const struct kit_trips *t)
+{
+    double sum = 0;
+    for (size_t i = 0; i < t->n; i++)
+        sum += t->ns[i];
+    return sum / (double)t->n / 2000.0;
+}
+
 void kit_trips_print(struct kit_trips *t)
 {
     printf("lat %.3f us\n", kit_trips_half_us(t, 0.5));
+    printf("mean %.3f us\n", half_mean_us(t));
     printf("p999 %.3f us\n", kit_trips_half_us(t, 0.999));
 }

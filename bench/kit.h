@@ -54,7 +54,7 @@ void kit_trips_init(struct kit_trips *t);
 void kit_trips_add(struct kit_trips *t, uint64_t ns);
 /** Half of the round trip at @p fraction of all of them, in microseconds. Sorts them. */
 double kit_trips_half_us(struct kit_trips *t, double fraction);
-/** Prints "lat" and "p999". */
+/** Prints "lat", "mean" and "p999". */
 void kit_trips_print(struct kit_trips *t);
 
 #endif

@@ -44,7 +44,7 @@ measure()
     rm -f "$work"/{result,client,server}{,.err}
     "$@" >"$work/result" 2>"$work/result.err" || return
     [ -s "$work/result" ] && ! grep -qvE "^[a-z0-9_]+ $number [A-Za-z/]+\$" "$work/result" &&
-        ! grep -qE '^(lat|bw|rate|poll) 0(\.0+)? ' "$work/result"
+        ! grep -qE '^(lat|mean|bw|rate|poll) 0(\.0+)? ' "$work/result"
 }
 
 # amount N: how many of something; few if --quick.
@@ -156,23 +156,24 @@ perftest()
             /t_typical\[usec\] +t_avg\[usec\].*99.9% percentile/ { head = 1 }
             head && NF == 9 && $1 == size {
                 print "lat", $5 / half, "us"
+                print "mean", $6 / half, "us"
                 print "p999", $9 / half, "us"
             }' "$work/client"
         ;;
     esac
 }
 
-# rstream METRIC SIZE COUNT: on rsockets; lat of as many round trips, or bw of as many messages.
+# rstream METRIC SIZE COUNT: on rsockets; mean of as many round trips, or bw of as many messages.
 rstream()
 {
     local port size=$2 words
     words=("$anywarp" run rstream -S "$2" -C 1 -I "$(amount "$3")")
-    [ "$1" = lat ] || words=("$anywarp" run rstream -S "$2" -C "$(amount "$3")" -I 1)
+    [ "$1" = mean ] || words=("$anywarp" run rstream -S "$2" -C "$(amount "$3")" -I 1)
     port=$(free_port)
     pair "$port" "${words[@]}" -p "$port" -- "${words[@]}" -p "$port" -s 127.0.0.1 || return
     awk -v metric="$1" -v size="$size" '
         /Gb\/sec +usec\/xfer/ { head = 1; next }
-        head && NF == 8 && metric == "lat" { print "lat", $8, "us" }
+        head && NF == 8 && metric == "mean" { print "mean", $8, "us" }
         head && NF == 8 && metric == "bw" { print "bw", size / 1e3 / $8, "GB/s" }' "$work/client"
 }
 
