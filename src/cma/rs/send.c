@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sending. */
-#include "cma/cma.h"
 #include "cma/rs/dgram.h"
 #include "cma/rs/rs.h"
 
@@ -43,6 +42,8 @@ static size_t least(size_t a, size_t b)
 /* Copies to the ring. @return number of SGEs */
 static int stage(struct rs *rs, const void *buf, uint32_t len, struct ibv_sge sge[2])
 {
+    if (rs->sbuf_free == rs->sizes.sbuf)
+        rs->sbuf_at = 0; /* what was used last is still in the cache */
     uint32_t end = rs->sizes.sbuf - rs->sbuf_at, first = len < end ? len : end;
     memcpy(rs->sbuf + rs->sbuf_at, buf, first);
     sge[0] = (struct ibv_sge){(uintptr_t)rs->sbuf + rs->sbuf_at, first, rs->smr->lkey};
@@ -55,11 +56,10 @@ static int stage(struct rs *rs, const void *buf, uint32_t len, struct ibv_sge sg
     return 2;
 }
 
-/* In memory that is shared the peer is at the piece by now, and answers. Over TCP it goes out with
- * the next one: a system call costs as much as the copy. */
+/* It goes out, and the peer is at it while the next one is copied. */
 static void after_piece(struct rs *rs, ssize_t n)
 {
-    if (n >= RS_OVERLAP && iw_cm_is_shared(cma_id(rs->id)->cm))
+    if (n >= RS_OVERLAP)
         rs_progress(rs);
 }
 

@@ -200,13 +200,6 @@ IW_CM_EXPORT void iw_cm_will_move(struct iw_cm *cm);
  */
 bool iw_cm_will_accept(const struct sockaddr *peer, uint32_t qpn);
 
-/**
- * Whether a connection shares memory with its peer: what is sent goes there, as a rule, and is
- * there at once. That begins some time after the connection does, or never. Any thread, while the
- * endpoint is there.
- */
-IW_CM_EXPORT bool iw_cm_is_shared(struct iw_cm *cm);
-
 /** Local and peer address as TCP has them now; either may be NULL; zeroed if there is none. */
 IW_CM_EXPORT void iw_cm_addresses(struct iw_cm *cm, struct sockaddr_storage *local,
                                   struct sockaddr_storage *peer);

@@ -167,11 +167,6 @@ static bool begin_locked(struct iw_cm *cm)
     return atomic_load(&cm->qp) && cm->fd >= 0 && !cm->shm.pages.base;
 }
 
-bool iw_cm_is_shared(struct iw_cm *cm)
-{
-    return cm->shm.may && iwc_stream_shm_attached(&cm->shm.stream);
-}
-
 enum stats_tcp iw_cm_shm_why_not(const struct iw_cm *cm)
 {
     if (!cm->same_host)
