@@ -95,6 +95,31 @@ static void forgotten_in_a_child(void **state)
     assert_int_equal(atomic_load(&work[1].runs), 0);
 }
 
+static void what_is_posted_later_goes_later(void **state)
+{
+    struct iw_deferred *a = &work[0].deferred, *b = &work[1].deferred;
+    (void)state;
+    iw_deferred_run_passed(a);
+    iw_deferred_posted(a);
+    assert_false(iw_deferred_is_behind(a));
+    assert_true(iw_deferred_is_behind(b));
+    iw_deferred_run_passed(a);
+    iw_deferred_run_passed(b);
+    assert_int_equal(atomic_load(&work[0].runs), 0);
+
+    iw_deferred_posted(b);
+    assert_true(iw_deferred_is_behind(b)); /* what a has is older */
+    iw_deferred_run_passed(b);
+    assert_int_equal(atomic_load(&work[0].runs), 0);
+    iw_deferred_run_passed(a);
+    assert_int_equal(atomic_load(&work[0].runs), 1);
+    assert_int_equal(atomic_load(&work[1].runs), 1);
+
+    iw_deferred_posted(b);
+    assert_false(iw_deferred_is_behind(b));
+    assert_true(iw_deferred_run_all());
+}
+
 static void the_first_few_do_not_wake_a_thread_that_sleeps(void **state)
 {
     unsigned spared = 0;
@@ -190,6 +215,7 @@ int main(void)
         cmocka_unit_test_setup(pushed_while_it_runs, setup),
         cmocka_unit_test_setup(frozen, setup),
         cmocka_unit_test_setup(forgotten_in_a_child, setup),
+        cmocka_unit_test_setup(what_is_posted_later_goes_later, setup),
         cmocka_unit_test_setup(the_first_few_do_not_wake_a_thread_that_sleeps, setup),
         cmocka_unit_test_setup(nothing_is_lost_between_threads, setup),
         cmocka_unit_test_setup(wait_is_for_who_runs_it, setup),

@@ -14,16 +14,25 @@
  * processor: none: rstream of 64 bytes in rings takes 1.6 times as long. */
 #define SPARED 8
 
-/** @return false if it is there already, or in the stack of another shard */
-static bool add(struct iw_shard *s, struct iw_deferred *d)
+static bool has_posted(const struct iw_shard *s)
+{
+    return atomic_load_explicit(&s->posted, memory_order_relaxed);
+}
+
+/**
+ * @param posted  whether there is something that was posted, if there is anything
+ * @return false if it is there already, or in the stack of another shard
+ */
+static bool add(struct iw_shard *s, struct iw_deferred *d, bool posted)
 {
     if (atomic_load(&d->state) & IW_DEFERRED_QUEUED ||
         atomic_fetch_or(&d->state, IW_DEFERRED_QUEUED) & IW_DEFERRED_QUEUED)
         return false;
     struct iw_deferred *top = atomic_load_explicit(&s->top, memory_order_relaxed); /* a guess */
-    do
+    do {
         d->next = top;
-    while (!atomic_compare_exchange_weak(&s->top, &top, d));
+        atomic_store_explicit(&d->over, top && posted, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak(&s->top, &top, d));
     return true;
 }
 
@@ -37,30 +46,46 @@ bool iw_deferred_pays(const struct iw_deferred *d)
     return false;
 }
 
+static void push(struct iw_shard *s, struct iw_deferred *d, bool posted)
+{
+    iw_hand_over_begin(s);
+    if (add(s, d, posted))
+        iw_engine_check_soon(s);
+    iw_hand_over_end(s);
+}
+
 void iw_deferred_push(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
-    iw_hand_over_begin(s);
-    if (add(s, d))
-        iw_engine_check_soon(s);
-    iw_hand_over_end(s);
+    push(s, d, has_posted(s));
 }
 
 void iw_deferred_posted(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
-    if (!atomic_load(&s->posted))
+    bool posted = atomic_load(&s->posted);
+    if (!posted)
         atomic_store(&s->posted, true);
-    iw_deferred_push(d);
+    push(s, d, posted);
     if (!atomic_load(&s->posted)) /* a run that began before has just taken it back */
         atomic_store(&s->posted, true);
+}
+
+void iw_deferred_run_passed(struct iw_deferred *d)
+{
+    struct iw_shard *s = iw_home_shard(&d->home);
+    struct iw_deferred *top = atomic_load_explicit(&s->top, memory_order_relaxed);
+    if (top && top != d &&
+        atomic_load_explicit(&d->state, memory_order_relaxed) & IW_DEFERRED_QUEUED)
+        iw_deferred_run(s);
 }
 
 bool iw_deferred_is_behind(const struct iw_deferred *d)
 {
     const struct iw_shard *s = iw_home_shard(&d->home);
     struct iw_deferred *top = atomic_load_explicit(&s->top, memory_order_relaxed);
-    return (top && top != d && atomic_load_explicit(&s->posted, memory_order_relaxed)) ||
+    bool others = top && (top != d || atomic_load_explicit(&d->over, memory_order_relaxed));
+    return (others && has_posted(s)) ||
            atomic_load_explicit(&s->runs, memory_order_relaxed) >= POSTED;
 }
 
@@ -77,7 +102,7 @@ void iw_deferred_again(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
     iw_hand_over_begin(s);
-    if (add(s, d))
+    if (add(s, d, has_posted(s)))
         iw_engine_check(s);
     iw_hand_over_end(s);
 }

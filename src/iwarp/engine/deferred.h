@@ -9,6 +9,7 @@ struct iw_deferred {
     struct iw_deferred *next;
     atomic_uint state; /* IW_DEFERRED_QUEUED, and IW_DEFERRED_RUN for each thread inside run() */
     void (*run)(struct iw_deferred *d);
+    atomic_bool over;    /* what was posted to others was in the stack when it was pushed */
     struct iw_home home; /* whose polls it is left to */
 };
 
@@ -27,6 +28,11 @@ bool iw_deferred_pays(const struct iw_deferred *d);
 void iw_deferred_push(struct iw_deferred *d);
 /** The same for what the program has posted: it keeps its place before what is posted later. */
 void iw_deferred_posted(struct iw_deferred *d);
+/**
+ * Before more is posted to @p d: what it has in the stack would go together with that, and what was
+ * posted to others in between behind it. So if there is such, all is run.
+ */
+void iw_deferred_run_passed(struct iw_deferred *d);
 /**
  * Whether something else was posted in the shard before, and is not sent yet, so that what was
  * posted to @p d now has to go behind it. A hint.

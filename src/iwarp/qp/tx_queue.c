@@ -404,6 +404,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     struct iw_wakes w;
     struct iw_deferred *d = &qp->tx.deferred;
     bool later = false, behind = false;
+    iw_deferred_run_passed(d);
     iw_qp_enter(qp, &w);
     int r = 0;
     if (!may_post_locked(qp))
@@ -431,12 +432,10 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 
     leave(d, later, behind, stream);
     iw_qp_finish(qp, &w, failed);
-    if (look) {
+    if (look)
         look_in(qp);
-        atomic_fetch_sub(&qp->pins, 1);
-    }
-    if (behind)
-        atomic_fetch_sub(&qp->pins, 1);
+    if (look || behind)
+        atomic_fetch_sub(&qp->pins, (unsigned)look + behind);
     return r;
 }
 
