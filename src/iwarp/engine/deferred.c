@@ -73,10 +73,11 @@ void iw_deferred_posted(struct iw_deferred *d)
 
 void iw_deferred_run_passed(struct iw_deferred *d)
 {
+    if (!(atomic_load_explicit(&d->state, memory_order_relaxed) & IW_DEFERRED_QUEUED))
+        return;
     struct iw_shard *s = iw_home_shard(&d->home);
     struct iw_deferred *top = atomic_load_explicit(&s->top, memory_order_relaxed);
-    if (top && top != d &&
-        atomic_load_explicit(&d->state, memory_order_relaxed) & IW_DEFERRED_QUEUED)
+    if (top && top != d)
         iw_deferred_run(s);
 }
 
