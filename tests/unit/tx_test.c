@@ -141,9 +141,9 @@ static uint64_t check_message(uint64_t pos, const struct iwc_tx *tx, const struc
 }
 
 static const uint32_t mulpdus[] = {128, 129, 130, 131, 508, 1442, 1454, 8954, 16384, 64768};
-static const uint32_t lengths[] = {0,    1,    2,     3,     4,     5,      64,      107,
-                                   110,  111,  114,   115,   494,   512,    1424,    1425,
-                                   1428, 4096, 14000, 64750, 64754, 200000, 1u << 20};
+static const uint32_t lengths[] = {
+    0,   1,   2,   3,   4,   5,   15,   16,   17,   31,   32,    33,    64,    107,    110,     111,
+    114, 115, 494, 511, 512, 513, 1424, 1425, 1428, 4096, 14000, 64750, 64754, 200000, 1u << 20};
 
 /* Every opcode, length, MULPDU, CRC and markers; payload in one piece and in odd ones. */
 static void every_shape(void **ctx)
@@ -353,6 +353,35 @@ static void batch_limit(void **ctx)
     }
 }
 
+/* Full is full for short messages, too: the one that finds no room is as it was. */
+static void short_messages_fill_a_batch(void **ctx)
+{
+    struct iovec v = {source, 100};
+    struct iwc_msg m = message(RDMAP_SEND, &v, 1);
+    struct sink k = sink_new();
+    struct iwc_tx tx;
+    uint32_t n = 0;
+    uint64_t pos = 0;
+    (void)ctx;
+
+    iwc_batch_init(&batch, LIMIT);
+    iwc_tx_init(&tx, false, false, 1442);
+    while (iwc_tx_cut(&tx, &batch, &m)) {
+        n++;
+        m = message(RDMAP_SEND, &v, 1);
+        assert_true(batch.unsent < LIMIT + FPDU_MAX);
+    }
+    assert_true(batch.unsent >= LIMIT);
+    assert_int_equal(tx.cut_pos, batch.unsent);
+    assert_int_equal(m.cut, 0);
+    assert_false(m.begun);
+    assert_int_equal(tx.msn[DDP_QN_SEND], n + 1);
+    assert_int_equal(iwc_tx_send(&tx, &batch, &k.base), 0);
+    for (uint32_t i = 0; i < n; i++)
+        pos = check_message(pos, &tx, &m, i + 1, source);
+    assert_int_equal(pos, k.len);
+}
+
 /* Many gathered segments of the smallest kind must not overrun the iovecs. */
 static void iovec_limit(void **ctx)
 {
@@ -516,6 +545,7 @@ int main(void)
         cmocka_unit_test(when_payload_is_gathered),
         cmocka_unit_test(gathered_segments_take_two_iovecs_each),
         cmocka_unit_test(batch_limit),
+        cmocka_unit_test(short_messages_fill_a_batch),
         cmocka_unit_test(iovec_limit),
         cmocka_unit_test(partial_sends),
         cmocka_unit_test(errors_come_through),

@@ -14,6 +14,8 @@
 /* Everything of an FPDU in front of its data, for the longest headers. */
 #define HEAD_MAX (FPDU_LEN_FIELD + DDP_UNTAGGED_HDR + TERMINATE_MAX)
 
+#define SHORT 512 /* bytes of a message for which the steps cost more than the copy does */
+
 /** A place in the scattered payload. */
 struct cursor {
     const struct iovec *v;
@@ -178,27 +180,83 @@ static bool put_segment(struct iwc_tx *tx, struct iwc_batch *b, const struct seg
     return true;
 }
 
-bool iwc_tx_cut(struct iwc_tx *tx, struct iwc_batch *b, struct iwc_msg *m)
+/** The segment is in the batch, with @p payload bytes of the message. */
+static inline void passed(struct iwc_tx *tx, struct iwc_msg *m, const struct segment *s,
+                          uint32_t payload)
 {
-    const struct rdmap_op *op = &rdmap_ops[m->opcode];
+    if (tx->flow && iwc_is_counted(m->opcode, m->stag, m->len))
+        iwc_flow_segment(tx->flow, m->opcode, s->last, s->data);
+    m->cut += payload;
+    m->begun = true;
+}
+
+/** Whether @p m is one short piece, to be copied into one plain FPDU that there is room for. */
+static inline bool is_short(const struct iwc_tx *tx, const struct iwc_batch *b,
+                            const struct iwc_msg *m, uint32_t most)
+{
+    return m->niov == 1 && m->cut == 0 && m->hdr_len == 0 && m->len > 0 && m->len <= SHORT &&
+           m->len <= most && !tx->crc && !tx->markers && b->unsent < b->limit &&
+           b->niov < IWC_BATCH_IOV && b->copied + HEAD_MAX + SHORT + FPDU_TAIL <= IWC_BATCH_COPY;
+}
+
+/** memcpy() without the call, from 16 bytes on. */
+static inline void copy_short(uint8_t *dst, const uint8_t *src, size_t len)
+{
+    if (len < 16) {
+        memcpy(dst, src, len);
+        return;
+    }
+    for (size_t at = 0; at + 16 < len; at += 16)
+        memcpy(dst + at, src + at, 16);
+    memcpy(dst + len - 16, src + len - 16, 16);
+}
+
+/** As put_segment(), of a message that is_short(). */
+static inline void put_short(struct iwc_tx *tx, struct iwc_batch *b, const struct segment *s)
+{
+    uint8_t *dst = b->copy + b->copied, *p = dst + put_head(dst, tx, s);
+    uint32_t size = fpdu_size(s->ddp_hdr + s->data);
+    copy_short(p, s->m->iov->iov_base, s->data);
+    memset(p + s->data, 0, FPDU_TAIL);
+    iwc_batch_push(b, dst, size);
+    b->copied += size;
+    tx->cut_pos += size;
+}
+
+/** Cuts what is left of a message. @return false if the batch is full before */
+static bool cut_segments(struct iwc_tx *tx, struct iwc_batch *b, struct iwc_msg *m,
+                         struct segment *s, uint32_t most)
+{
     uint64_t total = m->hdr_len + m->len;
-    struct segment s = {.m = m, .ddp_hdr = op->tagged ? DDP_TAGGED_HDR : DDP_UNTAGGED_HDR};
-    uint32_t most = tx->mulpdu - s.ddp_hdr;
     uint32_t full = most - ((FPDU_LEN_FIELD + tx->mulpdu) & 3); /* needs no pad */
     struct cursor c = cursor_at(m->iov, m->cut > m->hdr_len ? m->cut - m->hdr_len : 0);
 
     do {
-        s.last = total - m->cut <= most;
-        uint32_t payload = s.last ? total - m->cut : full;
-        s.rdmap_hdr = m->cut == 0 ? m->hdr_len : 0;
-        s.data = payload - s.rdmap_hdr;
-        if (!put_segment(tx, b, &s, &c))
+        s->last = total - m->cut <= most;
+        uint32_t payload = s->last ? total - m->cut : full;
+        s->rdmap_hdr = m->cut == 0 ? m->hdr_len : 0;
+        s->data = payload - s->rdmap_hdr;
+        if (!put_segment(tx, b, s, &c))
             return false;
-        if (tx->flow && iwc_is_counted(m->opcode, m->stag, m->len))
-            iwc_flow_segment(tx->flow, m->opcode, s.last, s.data);
-        m->cut += payload;
-        m->begun = true;
-    } while (!s.last);
+        passed(tx, m, s, payload);
+    } while (!s->last);
+    return true;
+}
+
+bool iwc_tx_cut(struct iwc_tx *tx, struct iwc_batch *b, struct iwc_msg *m)
+{
+    const struct rdmap_op *op = &rdmap_ops[m->opcode];
+    struct segment s = {.m = m, .ddp_hdr = op->tagged ? DDP_TAGGED_HDR : DDP_UNTAGGED_HDR};
+    uint32_t most = tx->mulpdu - s.ddp_hdr;
+
+    if (is_short(tx, b, m, most)) {
+        s.last = true;
+        s.data = (uint32_t)m->len;
+        put_short(tx, b, &s);
+        passed(tx, m, &s, s.data);
+    } else if (!cut_segments(tx, b, m, &s, most)) {
+        return false;
+    }
     if (!op->tagged)
         tx->msn[op->qn]++;
     return true;

@@ -9,6 +9,7 @@
 
 #define FPDU_LEN_FIELD     2
 #define FPDU_CRC_FIELD     4
+#define FPDU_TAIL          8     /* at least the longest pad, and the CRC field */
 #define FPDU_ULPDU_MAX     64768 /* RFC 5044 section 4.5 */
 #define FPDU_ULPDU_MIN     14    /* a zero-length tagged segment */
 #define FPDU_MULPDU_MIN    128
