@@ -3,7 +3,7 @@
 
 #include "wire/opcode.h"
 
-static const uint8_t kinds[RDMAP_OPCODES] = {
+const uint8_t iwc_kinds[RDMAP_OPCODES] = {
     [RDMAP_WRITE] = IWC_KIND_WRITE,
     [RDMAP_READ_REQUEST] = IWC_KIND_READ,
     [RDMAP_READ_RESPONSE] = IWC_KIND_READ_RESPONSE,
@@ -20,22 +20,9 @@ static const uint8_t kinds[RDMAP_OPCODES] = {
     [RDMAP_SEND_IMM] = IWC_KIND_SEND,
 };
 
-void iwc_flow_segment(struct iwc_flow *f, unsigned opcode, bool last, uint32_t data)
-{
-    enum iwc_kind kind = kinds[opcode];
-    iwc_count(&f->fpdus, 1);
-    if (kind < IWC_KIND_DATA)
-        iwc_count(&f->bytes[kind], data);
-    if (!last || kind == IWC_KINDS)
-        return;
-    iwc_count(&f->messages[kind], 1);
-    if (rdmap_ops[opcode].invalidate)
-        iwc_count(&f->invalidates, 1);
-}
-
 void iwc_flow_data(struct iwc_flow *f, unsigned opcode, uint32_t data)
 {
-    iwc_count(&f->bytes[kinds[opcode]], data);
+    iwc_count(&f->bytes[iwc_kinds[opcode]], data);
 }
 
 void iwc_flow_add(struct iwc_flow *f, const struct iwc_flow *more)

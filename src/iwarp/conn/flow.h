@@ -7,6 +7,7 @@
 #ifndef ANYWARP_CONN_FLOW_H
 #define ANYWARP_CONN_FLOW_H
 
+#include "wire/opcode.h"
 #include "wire/rdmap.h"
 
 #include <stdbool.h>
@@ -33,6 +34,8 @@ struct iwc_flow {
     uint64_t bytes[IWC_KIND_DATA]; /* of the program, headers not counted */
 };
 
+extern const uint8_t iwc_kinds[RDMAP_OPCODES]; /* enum iwc_kind of each opcode */
+
 /** Counts for one writer at a time. */
 static inline void iwc_count(uint64_t *counter, uint64_t by)
 {
@@ -40,7 +43,18 @@ static inline void iwc_count(uint64_t *counter, uint64_t by)
 }
 
 /** Counts a segment with @p data bytes of the program; its message, if it is the last. */
-void iwc_flow_segment(struct iwc_flow *f, unsigned opcode, bool last, uint32_t data);
+static inline void iwc_flow_segment(struct iwc_flow *f, unsigned opcode, bool last, uint32_t data)
+{
+    enum iwc_kind kind = iwc_kinds[opcode];
+    iwc_count(&f->fpdus, 1);
+    if (kind < IWC_KIND_DATA)
+        iwc_count(&f->bytes[kind], data);
+    if (!last || kind == IWC_KINDS)
+        return;
+    iwc_count(&f->messages[kind], 1);
+    if (rdmap_ops[opcode].invalidate)
+        iwc_count(&f->invalidates, 1);
+}
 
 /** Counts @p data bytes of a segment that has data and is counted, without them, later. */
 void iwc_flow_data(struct iwc_flow *f, unsigned opcode, uint32_t data);

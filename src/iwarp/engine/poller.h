@@ -31,6 +31,20 @@ static inline struct iw_shard *iw_shard_of(const struct iw_poller *p)
     return &iw_shards[p ? atomic_load_explicit(&p->shard, memory_order_acquire) : 0];
 }
 
+#define IW_FAR_BEHIND 2 /* looks: then the other CQ is the one that is polled */
+
+/** The shard in which work belongs now: that of whichever CQ was polled last. A hint. */
+static inline struct iw_shard *iw_home_shard(const struct iw_home *h)
+{
+    const struct iw_poller *a = h->cq[0], *b = h->cq[1];
+    struct iw_shard *s = iw_shard_of(a ? a : b), *t = iw_shard_of(b);
+    if (!a || !b || s == t)
+        return s;
+    uint32_t ahead = atomic_load_explicit(&b->seen, memory_order_relaxed) -
+                     atomic_load_explicit(&a->seen, memory_order_relaxed);
+    return (int32_t)ahead > IW_FAR_BEHIND ? t : s;
+}
+
 /** Counts one poll of the CQ. */
 void iw_engine_polled(struct iw_poller *p);
 /** Counts one post or pass that saw to what there was to send. */

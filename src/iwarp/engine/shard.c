@@ -9,7 +9,6 @@
 
 #define MOVE_AFTER 256 /* passes of one thread alone, while the shard is another's */
 #define MOVES_MAX  8   /* so often that doubles */
-#define FAR_BEHIND 2   /* looks: then the other CQ is the one that is polled */
 
 struct iw_shard iw_shards[IW_SHARDS];
 
@@ -134,17 +133,6 @@ struct iw_shard *iw_shard_enter(struct iw_poller *p)
 struct iw_shard *iw_shard_own(void)
 {
     return me.own && iw_shard_is_mine(me.own) ? me.own : &iw_shards[0];
-}
-
-struct iw_shard *iw_home_shard(const struct iw_home *h)
-{
-    const struct iw_poller *a = h->cq[0], *b = h->cq[1];
-    struct iw_shard *s = iw_shard_of(a ? a : b), *t = iw_shard_of(b);
-    if (!a || !b || s == t)
-        return s;
-    uint32_t ahead = atomic_load_explicit(&b->seen, memory_order_relaxed) -
-                     atomic_load_explicit(&a->seen, memory_order_relaxed);
-    return (int32_t)ahead > FAR_BEHIND ? t : s;
 }
 
 void iw_shards_forget(void)

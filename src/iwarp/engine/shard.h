@@ -118,9 +118,6 @@ struct iw_home {
     const struct iw_poller *cq[2];
 };
 
-/** The shard in which work belongs now: that of whichever CQ was polled last. A hint. */
-struct iw_shard *iw_home_shard(const struct iw_home *h);
-
 /* ---- for the engine ---- */
 
 /** One more exists from now on: its epoll set does. */

@@ -4,6 +4,7 @@
  * older than the removal of its source finds another generation and is dropped.
  */
 #include "engine/source.h"
+#include "engine/poller.h"
 
 #include "common/patience.h"
 #include "common/sys.h"
