@@ -175,36 +175,32 @@ static unsigned children_max(const struct iw_cm *listener)
     return backlog > CHILDREN_MAX ? backlog : CHILDREN_MAX;
 }
 
-/**
- * Takes one connection. With too many children the oldest that the program does not know, or has
- * rejected, makes room: had the newcomers to go, whoever opens connections and says nothing would
- * keep everybody out.
- * @param leaves  a child that has to be ended, referenced, or NULL
- * @return false if no more can be accepted now
- */
-static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
+/** @return as accept4(); -EAGAIN, too, if there is no room for one: then the listener pauses */
+static long accept_fd(struct iw_cm *listener)
 {
-    assert_held(&in_order);
     long fd;
     do
         fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     while (fd == -EMFILE && iw_fd_more());
-    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
-        iw_log(IW_LOG_WARN, "listener pauses: no descriptor or memory for a new connection");
-        iw_source_want(&listener->source, 0);
-        iw_cm_set_timer(listener, PAUSE_MS);
-        return false;
-    }
-    if (fd < 0)
-        return fd == -ECONNABORTED || fd == -EINTR;
-    if (!iw_cm_access_knock((int)fd)) {
-        sys_close((int)fd);
-        return true;
-    }
-    struct iw_cm *cm = iw_cm_new();
-    struct mpa_nego *nego = malloc(sizeof(*nego));
+    if (fd != -EMFILE && fd != -ENFILE && fd != -ENOMEM && fd != -ENOBUFS)
+        return fd;
+    iw_log(IW_LOG_WARN, "listener pauses: no descriptor or memory for a new connection");
+    iw_source_want(&listener->source, 0);
+    iw_cm_set_timer(listener, PAUSE_MS);
+    return -EAGAIN;
+}
+
+/**
+ * Makes it a child. With too many the oldest that the program does not know, or has rejected, makes
+ * room: had the newcomers to go, whoever opens connections and says nothing would keep everybody
+ * out.
+ * @param leaves  [out] a child that has to be ended, referenced, if there is one
+ * @return false if the listener is gone
+ */
+static bool adopt(struct iw_cm *listener, struct iw_cm *cm, struct iw_cm **leaves)
+{
     lock_get(&listener->lock);
-    bool wanted = cm && nego && listener->state == IW_CM_S_LISTEN;
+    bool wanted = listener->state == IW_CM_S_LISTEN;
     if (wanted) {
         cm->child = IW_CM_HALF_OPEN;
         list_add_tail(&listener->endable, &cm->child_link);
@@ -212,20 +208,16 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
             *leaves = oldest_locked(listener, false);
     }
     lock_put(&listener->lock);
-    if (!wanted) {
-        if (!cm || !nego)
-            iw_log(IW_LOG_WARN, "connection dropped: no memory");
-        sys_close((int)fd);
-        free(nego);
-        if (cm)
-            iw_cm_put(cm);
-        return true;
-    }
+    return wanted;
+}
+
+/** From now on the child waits for the MPA Request. */
+static void await_request(struct iw_cm *listener, struct iw_cm *cm, int fd)
+{
     iw_cm_get(listener);
     cm->listener = listener;
     cm->state = IW_CM_S_WAIT_REQUEST;
-    cm->fd = iw_fd_high((int)fd);
-    cm->nego = nego;
+    cm->fd = iw_fd_high(fd);
     cm->tos = listener->tos;
     cm->tos_set = listener->tos_set;
     iwc_stream_tcp_init(&cm->tcp, cm->fd);
@@ -238,11 +230,40 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
         .ird = IW_MAX_DEPTH,
         .ord = IW_MAX_DEPTH,
     };
-    mpa_nego_listen(nego, &conf);
+    mpa_nego_listen(cm->nego, &conf);
     cm->may_be_stranger = listener->strangers && iw_conf()->tls != IW_TLS_REQUIRE;
     iw_cm_set_timer(cm, iw_cm_patience(cm->may_be_stranger ? STRANGER_MS : REQUEST_MS));
     if (iw_cm_watch(cm, EPOLLIN | EPOLLRDHUP))
         iw_cm_step(cm, IW_CM_EV_DROP);
+}
+
+/**
+ * Takes one connection.
+ * @param leaves  as adopt()
+ * @return false if no more can be accepted now
+ */
+static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
+{
+    assert_held(&in_order);
+    long fd = accept_fd(listener);
+    if (fd < 0)
+        return fd == -ECONNABORTED || fd == -EINTR;
+    if (!iw_cm_access_knock((int)fd)) {
+        sys_close((int)fd);
+        return true;
+    }
+    struct iw_cm *cm = iw_cm_new();
+    if (cm)
+        cm->nego = malloc(sizeof(*cm->nego));
+    if (!cm || !cm->nego) {
+        iw_log(IW_LOG_WARN, "connection dropped: no memory");
+    } else if (adopt(listener, cm, leaves)) {
+        await_request(listener, cm, (int)fd);
+        return true;
+    }
+    sys_close((int)fd);
+    if (cm)
+        iw_cm_put(cm);
     return true;
 }
 
