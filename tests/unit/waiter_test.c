@@ -191,7 +191,8 @@ static void the_likely_source_is_run_ahead(void **state)
     (void)state;
     struct iw_source other = {0};
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    source.ready = take_and_tell; /* nothing is ready yet */
+    iw_source_del(&source);
+    assert_int_equal(iw_source_add(&source, socket_fd, EPOLLIN, take_and_tell), 0);
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&waiters[0].thread, NULL, wait_again, &waiters[0]), 0);
     atomic_store(&untold, 0);
