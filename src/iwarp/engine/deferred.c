@@ -6,8 +6,6 @@
 #include "engine/engine.h"
 #include "engine/poller.h"
 
-#include <sched.h>
-
 #define POSTED 0x10000u /* of runs: a thread that is at what was posted */
 #define TURNS  2100     /* of a post, to another thread that sends what was posted before: 100 ms */
 /* Messages sent at once in the time between two looks. To wake the thread costs some 30 us of a
@@ -160,17 +158,17 @@ bool iw_deferred_run_all(void)
 
 void iw_deferred_wait(struct iw_deferred *d)
 {
-    while (atomic_load(&d->state)) {
+    for (unsigned i = 0; atomic_load(&d->state); i++) {
         iw_deferred_run_all();
-        sched_yield();
+        patience(i);
     }
 }
 
 void iw_deferred_wait_all(void)
 {
     for (unsigned i = 0; i < iw_shard_count(); i++)
-        while (atomic_load(&iw_shards[i].runs))
-            sched_yield();
+        for (unsigned turn = 0; atomic_load(&iw_shards[i].runs); turn++)
+            patience(turn);
 }
 
 void iw_deferred_forget(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/link.h"
 
+#include "common/patience.h"
 #include "common/sys.h"
 #include "common/usdt.h"
 #include "cq/visibility.h"
@@ -22,7 +23,6 @@
 #include "wire/fpdu.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +52,8 @@ void iw_qp_leave_owner(struct iw_qp *qp)
     if (owner)
         owner->leave(qp);
     /* A thread that came from the endpoint, or from a failed handshake, may still be inside. */
-    while (atomic_load(&qp->pins))
-        sched_yield();
+    for (unsigned i = 0; atomic_load(&qp->pins); i++)
+        patience(i);
 }
 
 void iw_qp_unreserve(struct iw_qp *qp, bool failed)

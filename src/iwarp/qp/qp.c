@@ -4,6 +4,7 @@
 
 #include "advice/life.h"
 #include "advice/shadow.h"
+#include "common/patience.h"
 #include "cq/counter.h"
 #include "device/context.h"
 #include "env/random.h"
@@ -12,13 +13,12 @@
 #include "qp/link.h"
 #include "qp/overrun.h"
 #include "qp/reset.h"
-#include "qp/rx_shared.h"
 #include "qp/rx_late.h"
+#include "qp/rx_shared.h"
 #include "qp/rx_stream.h"
 #include "qp/tx_queue.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #define BUCKETS    4096
@@ -265,6 +265,8 @@ static void forget_threads(struct iw_qp *qp)
 {
     if (atomic_load(&qp->pins))
         atomic_store(&qp->pins, 0);
+    if (atomic_load(&qp->built))
+        atomic_store(&qp->built, false);
     if (atomic_load(&qp->tx.deferred.state))
         atomic_store(&qp->tx.deferred.state, 0);
     if (!qp->was_linked)
@@ -331,8 +333,10 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_qp_leave_owner(qp);
     number_give(qp);
     iw_rq_leave(qp);
-    while (atomic_load(&qp->pins))
-        sched_yield();
+    for (unsigned i = 0; atomic_load(&qp->built) && lock_is_taken(&qp->build_lock); i++)
+        patience(i);
+    for (unsigned i = 0; atomic_load(&qp->pins); i++)
+        patience(i);
     iw_grace_drop(&qp->tx.grace);
     iw_deferred_wait(&qp->tx.deferred);
     iw_late_fini(qp);

@@ -442,6 +442,7 @@ struct iw_qp {
     uint32_t life;       /* how often it was reset */
 
     struct lock build_lock;     /* of the extended view, while work requests are being built */
+    atomic_bool built;          /* and now they are posted; destroy waits for that lock then */
     struct iw_builder *builder; /* verbs/qp_ex.c; NULL: the QP has no such view */
 
     _Atomic(struct iw_counters *) counters; /* NULL: none; set under tx.lock, once */

@@ -23,10 +23,16 @@ static inline void iw_qp_enter(struct iw_qp *qp, struct iw_wakes *w)
     lock_get(&qp->tx.lock);
 }
 
-/** The first half of iw_qp_leave(), if something is to do in between. @return for the other */
+/**
+ * The first half of iw_qp_leave(), if something is to do in between. What completed may be the end
+ * of the QP: one that has failed is pinned until the other half.
+ * @return for the other
+ */
 static inline bool iw_qp_unlock(struct iw_qp *qp)
 {
     bool failed = qp->end.error && !qp->end.flushed;
+    if (failed)
+        atomic_fetch_add(&qp->pins, 1);
     lock_put(&qp->tx.lock);
     return failed;
 }
@@ -36,6 +42,8 @@ static inline void iw_qp_finish(struct iw_qp *qp, struct iw_wakes *w, bool faile
     if (failed)
         iw_qp_settle(qp, w);
     iw_wakes_fire(w);
+    if (failed)
+        atomic_fetch_sub(&qp->pins, 1);
 }
 
 static inline void iw_qp_leave(struct iw_qp *qp, struct iw_wakes *w)

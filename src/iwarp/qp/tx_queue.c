@@ -375,17 +375,14 @@ static bool may_post_locked(const struct iw_qp *qp)
     return qp->tx.state >= (qp->ib ? IBV_QPS_RTR : IBV_QPS_RTS);
 }
 
-/** Leaves what was posted to a pass, or sends it behind what was posted before. No lock is held. */
-static void leave(struct iw_deferred *d, bool later, bool behind, bool stream)
+/** Leaves what was posted to a pass. */
+static void leave_locked(struct iw_qp *qp)
 {
-    if (later && stream)
-        iw_deferred_again(d);
-    else if (later)
-        iw_deferred_posted(d);
+    assert_held(&qp->tx.lock);
+    if (qp->tx.cork.on)
+        iw_deferred_again(&qp->tx.deferred);
     else
-        iw_engine_sent(iw_home_shard(&d->home));
-    if (behind)
-        iw_deferred_run_behind(d);
+        iw_deferred_posted(&qp->tx.deferred);
 }
 
 /** As a poll would, if one is to be expected, and so the engine's thread leaves the sockets alone.
@@ -426,11 +423,17 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
         behind = true;
     else
         iw_qp_transmit_locked(qp, &w);
+    if (later)
+        leave_locked(qp);
     if (behind) /* another thread may send it, and it be destroyed */
         atomic_fetch_add(&qp->pins, 1);
-    bool stream = qp->tx.cork.on, look = check_due_locked(qp), failed = iw_qp_unlock(qp);
+    struct iw_shard *s = iw_home_shard(&d->home);
+    bool look = check_due_locked(qp), failed = iw_qp_unlock(qp);
 
-    leave(d, later, behind, stream);
+    if (!later)
+        iw_engine_sent(s);
+    if (behind)
+        iw_deferred_run_behind(d);
     iw_qp_finish(qp, &w, failed);
     if (look)
         look_in(qp);

@@ -2,6 +2,7 @@
 #include "qpn/dialling.h"
 
 #include "common/addr.h"
+#include "common/patience.h"
 #include "env/random.h"
 #include "qp/link.h"
 #include "qp/qp.h"
@@ -13,7 +14,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,8 +102,8 @@ void iw_dial_stop(struct iw_dial *d)
     iw_timer_cancel(&d->again);
     iw_timer_cancel(&d->clock);
     iw_timer_cancel(&d->not_ready);
-    while (atomic_load(&d->pins))
-        sched_yield();
+    for (unsigned i = 0; atomic_load(&d->pins); i++)
+        patience(i);
 }
 
 void iw_dial_free(struct iw_dial *d)

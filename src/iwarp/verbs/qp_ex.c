@@ -72,6 +72,7 @@ static void wr_start(struct ibv_qp_ex *q)
     lock_get(&qp->build_lock);
     qp->builder->count = 0;
     qp->builder->error = 0;
+    atomic_store_explicit(&qp->built, false, memory_order_relaxed);
 }
 
 static int wr_complete(struct ibv_qp_ex *q)
@@ -80,6 +81,7 @@ static int wr_complete(struct ibv_qp_ex *q)
     struct iw_builder *b = qp->builder;
     struct ibv_send_wr *bad;
     int r = b->error;
+    atomic_store_explicit(&qp->built, true, memory_order_relaxed);
     if (!r && b->count)
         r = iw_post_send(qp, b->wr, &bad, IW_POST_ALL);
     lock_put(&qp->build_lock);
