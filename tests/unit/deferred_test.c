@@ -120,6 +120,29 @@ static void what_is_posted_later_goes_later(void **state)
     assert_true(iw_deferred_run_all());
 }
 
+/** The rest of a stream waits for more, but not for what was posted to others. */
+static void so_does_what_is_posted_behind_a_stream(void **state)
+{
+    struct iw_deferred *a = &work[0].deferred, *b = &work[1].deferred;
+    (void)state;
+    iw_deferred_again(a);
+    assert_false(iw_deferred_is_behind(b));
+    assert_true(iw_deferred_run_all());
+
+    iw_deferred_posted_again(a);
+    assert_false(iw_deferred_is_behind(a));
+    assert_true(iw_deferred_is_behind(b));
+    iw_deferred_run_behind(b);
+    assert_int_equal(atomic_load(&work[0].runs), 2);
+    assert_int_equal(atomic_load(&work[1].runs), 1);
+    assert_true(atomic_load(&a->followed));
+    assert_false(atomic_load(&b->followed));
+
+    iw_deferred_posted_again(a);
+    assert_true(iw_deferred_run_all());
+    assert_false(atomic_load(&a->followed));
+}
+
 static void the_first_few_do_not_wake_a_thread_that_sleeps(void **state)
 {
     unsigned spared = 0;
@@ -216,6 +239,7 @@ int main(void)
         cmocka_unit_test_setup(frozen, setup),
         cmocka_unit_test_setup(forgotten_in_a_child, setup),
         cmocka_unit_test_setup(what_is_posted_later_goes_later, setup),
+        cmocka_unit_test_setup(so_does_what_is_posted_behind_a_stream, setup),
         cmocka_unit_test_setup(the_first_few_do_not_wake_a_thread_that_sleeps, setup),
         cmocka_unit_test_setup(nothing_is_lost_between_threads, setup),
         cmocka_unit_test_setup(wait_is_for_who_runs_it, setup),

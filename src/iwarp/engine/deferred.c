@@ -44,29 +44,49 @@ bool iw_deferred_pays(const struct iw_deferred *d)
     return false;
 }
 
-static void push(struct iw_shard *s, struct iw_deferred *d, bool posted)
+static void push(struct iw_shard *s, struct iw_deferred *d, bool posted, bool soon)
 {
     iw_hand_over_begin(s);
-    if (add(s, d, posted))
-        iw_engine_check_soon(s);
+    if (add(s, d, posted)) {
+        if (soon)
+            iw_engine_check_soon(s);
+        else
+            iw_engine_check(s);
+    }
     iw_hand_over_end(s);
 }
 
 void iw_deferred_push(struct iw_deferred *d)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
-    push(s, d, has_posted(s));
+    push(s, d, has_posted(s), true);
 }
 
-void iw_deferred_posted(struct iw_deferred *d)
+void iw_deferred_again(struct iw_deferred *d)
+{
+    struct iw_shard *s = iw_home_shard(&d->home);
+    push(s, d, has_posted(s), false);
+}
+
+static void push_posted(struct iw_deferred *d, bool soon)
 {
     struct iw_shard *s = iw_home_shard(&d->home);
     bool posted = atomic_load(&s->posted);
     if (!posted)
         atomic_store(&s->posted, true);
-    push(s, d, posted);
+    push(s, d, posted, soon);
     if (!atomic_load(&s->posted)) /* a run that began before has just taken it back */
         atomic_store(&s->posted, true);
+}
+
+void iw_deferred_posted(struct iw_deferred *d)
+{
+    push_posted(d, true);
+}
+
+void iw_deferred_posted_again(struct iw_deferred *d)
+{
+    push_posted(d, false);
 }
 
 void iw_deferred_run_passed(struct iw_deferred *d)
@@ -95,15 +115,6 @@ void iw_deferred_run_behind(struct iw_deferred *d)
     for (unsigned i = 0; i < TURNS && atomic_load(&s->runs) >= POSTED; i++)
         patience(i);
     iw_deferred_run(s);
-}
-
-void iw_deferred_again(struct iw_deferred *d)
-{
-    struct iw_shard *s = iw_home_shard(&d->home);
-    iw_hand_over_begin(s);
-    if (add(s, d, has_posted(s)))
-        iw_engine_check(s);
-    iw_hand_over_end(s);
 }
 
 /** Takes what there is. @return the first that was pushed */
@@ -139,6 +150,7 @@ bool iw_deferred_run(struct iw_shard *s)
     }
     while (d) {
         struct iw_deferred *next = d->next;
+        atomic_store_explicit(&d->followed, next != NULL, memory_order_relaxed);
         atomic_fetch_add(&d->state, IW_DEFERRED_RUN - IW_DEFERRED_QUEUED);
         d->run(d);
         atomic_fetch_sub(&d->state, IW_DEFERRED_RUN);

@@ -9,8 +9,9 @@ struct iw_deferred {
     struct iw_deferred *next;
     atomic_uint state; /* IW_DEFERRED_QUEUED, and IW_DEFERRED_RUN for each thread inside run() */
     void (*run)(struct iw_deferred *d);
-    atomic_bool over;    /* what was posted to others was in the stack when it was pushed */
-    struct iw_home home; /* whose polls it is left to */
+    atomic_bool followed; /* a hint for run(): other work runs right behind it */
+    atomic_bool over;     /* what was posted to others was in the stack when it was pushed */
+    struct iw_home home;  /* whose polls it is left to */
 };
 
 #define IW_DEFERRED_QUEUED 1u
@@ -26,8 +27,13 @@ bool iw_deferred_pays(const struct iw_deferred *d);
  * takes, or in a sequentially consistent store. The engine runs it within 200 us if no pass does.
  */
 void iw_deferred_push(struct iw_deferred *d);
-/** The same for what the program has posted: it keeps its place before what is posted later. */
+/** As push, for what may wait for more, as the rest of a stretch, within 2 ms: it costs no looks.
+ */
+void iw_deferred_again(struct iw_deferred *d);
+/** As push, for what the program has posted: it keeps its place before what is posted later. */
 void iw_deferred_posted(struct iw_deferred *d);
+/** What was posted, and may wait for more: it keeps its place, and costs no looks. */
+void iw_deferred_posted_again(struct iw_deferred *d);
 /**
  * Before more is posted to @p d: what it has in the stack would go together with that, and what was
  * posted to others in between behind it. So if there is such, all is run.
@@ -42,9 +48,6 @@ bool iw_deferred_is_behind(const struct iw_deferred *d);
  */
 void iw_deferred_run_behind(struct iw_deferred *d);
 
-/** As push, for what may wait for more, as the rest of a stretch, within 2 ms: it costs no looks.
- */
-void iw_deferred_again(struct iw_deferred *d);
 /** Waits until @p d is neither queued nor running; passes run meanwhile. run() may queue it again.
  */
 void iw_deferred_wait(struct iw_deferred *d);

@@ -10,7 +10,8 @@
  * heard, or after a poll that found nothing: that may be the one that somebody waits for. Nor where
  * messages have come one by one, and each poll has found the one before: nothing would follow. Nor
  * the first few that would wake the engine's thread (iw_deferred_pays()). What waits goes out, as a
- * rule, before what is posted later, to whatever QP.
+ * rule, before what is posted later, to whatever QP; but not what is longer than a quantum, nor
+ * what finds the socket full, as one QP shall not hold up the others.
  *
  * A program that waits for completions posts no more messages at a time than its queue holds. But a
  * completion only says that the memory may be used again (RFC 5040 section 5.1). So where a QP has

@@ -298,13 +298,14 @@ void iw_sq_run_deferred(struct iw_deferred *d)
     struct iw_wakes w;
     uint64_t now = iw_now();
     iw_qp_enter(qp, &w);
-    bool corked = iw_cork_locked(qp, iw_qp_is_polled(qp), now, &w);
+    bool followed = atomic_load_explicit(&d->followed, memory_order_relaxed);
+    bool corked = !followed && iw_cork_locked(qp, iw_qp_is_polled(qp), now, &w);
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
     qp->tx.empty = sum(qp, empty_polls);
     bool failed = iw_qp_unlock(qp);
     if (corked)
-        iw_deferred_again(d);
+        iw_deferred_posted_again(d);
     iw_qp_finish(qp, &w, failed);
 }
 
@@ -380,7 +381,7 @@ static void leave_locked(struct iw_qp *qp)
 {
     assert_held(&qp->tx.lock);
     if (qp->tx.cork.on)
-        iw_deferred_again(&qp->tx.deferred);
+        iw_deferred_posted_again(&qp->tx.deferred);
     else
         iw_deferred_posted(&qp->tx.deferred);
 }
