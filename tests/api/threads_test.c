@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -15,6 +16,8 @@
 #define MESSAGES 2000 /* of each thread */
 #define QUEUE    512
 #define LIMIT_S  60
+
+#define LAST_POSTS 100
 
 struct shared {
     struct pair p;
@@ -145,11 +148,60 @@ static void test_objects(void **state)
     ibv_free_device_list(list);
 }
 
+/* ---- the end of a QP, while the poster of its last message is on its way out ---- */
+
+/** @return the side, if its QP could not be destroyed */
+static void *take_and_destroy(void *arg)
+{
+    struct side *a = arg;
+    struct ibv_wc wc;
+    time_t end = time(NULL) + LIMIT_S;
+    int n = 0;
+    while (n == 0 && time(NULL) < end)
+        n = ibv_poll_cq(a->cq, 1, &wc);
+    if (n != 1 || wc.status != IBV_WC_SUCCESS)
+        return a;
+    rdma_destroy_qp(a->id);
+    return NULL;
+}
+
+static int post(struct side *a, const struct side *b, bool ex)
+{
+    struct ibv_qp_ex *q = ex ? ibv_qp_to_qp_ex(a->id->qp) : NULL;
+    if (!q)
+        return side_post(a, b, IBV_WR_RDMA_WRITE, 0, 0, 8, 0, IBV_SEND_SIGNALED);
+    ibv_wr_start(q);
+    q->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_rdma_write(q, b->mr->rkey, (uintptr_t)b->buf);
+    ibv_wr_set_sge(q, a->mr->lkey, (uintptr_t)a->buf, 8);
+    return ibv_wr_complete(q);
+}
+
+static void test_end_behind_a_post(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < LAST_POSTS; i++) {
+        struct pair p;
+        pthread_t thread;
+        void *failed;
+        bool ex = i % 2;
+        pair_open(&p, &(struct pair_conf){.ex = ex});
+        assert_int_equal(pthread_create(&thread, NULL, take_and_destroy, &p.a), 0);
+        usleep(100); /* so that it polls */
+        assert_int_equal(post(&p.a, &p.b, ex), 0);
+        assert_int_equal(pthread_join(thread, &failed), 0);
+        assert_null(failed);
+        side_event(&p.b, RDMA_CM_EVENT_DISCONNECTED);
+        pair_close(&p, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_post_and_poll),
         cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_end_behind_a_post),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
