@@ -448,7 +448,7 @@ struct iw_qp {
     _Atomic(struct iw_counters *) counters; /* NULL: none; set under tx.lock, once */
 
     struct iw_shadow_qp *shadow; /* what a check knows of it; NULL: none goes on */
-    atomic_uint pins;            /* threads that came through the CM, or look; destroy waits */
+    atomic_uint pins;            /* threads that tell of it, or look; destroy waits */
     unsigned async_events_read;  /* by the program; under the context's lock */
 };
 

@@ -303,7 +303,7 @@ void iw_sq_run_deferred(struct iw_deferred *d)
     if (!corked)
         iw_qp_transmit_locked(qp, &w);
     qp->tx.empty = sum(qp, empty_polls);
-    bool failed = iw_qp_unlock(qp);
+    bool failed = iw_qp_unlock(qp, &w);
     if (corked)
         iw_deferred_posted_again(d);
     iw_qp_finish(qp, &w, failed);
@@ -429,7 +429,7 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     if (behind) /* another thread may send it, and it be destroyed */
         atomic_fetch_add(&qp->pins, 1);
     struct iw_shard *s = iw_home_shard(&d->home);
-    bool look = check_due_locked(qp), failed = iw_qp_unlock(qp);
+    bool look = check_due_locked(qp), failed = iw_qp_unlock(qp, &w);
 
     if (!later)
         iw_engine_sent(s);
