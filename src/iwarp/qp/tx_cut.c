@@ -246,7 +246,7 @@ static enum iw_err cut_wr_locked(struct iw_qp *qp, bool *whole)
     else
         gone = iw_qp_cut_msg_locked(qp, &m, whole);
     e->cut = m.cut; /* nothing is cut twice */
-    if (!*whole) /* a byte that was just written would delay the look at its neighbours */
+    if (!*whole)    /* a byte that was just written would delay the look at its neighbours */
         e->begun = m.begun;
     if (gone)
         return gone_locked(qp, tx->sq.cut, &m, gone);
