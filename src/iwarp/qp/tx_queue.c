@@ -376,14 +376,35 @@ static bool may_post_locked(const struct iw_qp *qp)
     return qp->tx.state >= (qp->ib ? IBV_QPS_RTR : IBV_QPS_RTS);
 }
 
-/** Leaves what was posted to a pass. */
-static void leave_locked(struct iw_qp *qp)
+/** What becomes of what was posted. */
+enum turn {
+    NOW,    /* it is sent, or flushed */
+    LATER,  /* it is left to a pass */
+    BEHIND, /* others are to be sent before it. The QP is pinned: another thread may send it, and it
+               be destroyed */
+};
+
+static enum turn take_turn_locked(struct iw_qp *qp, struct iw_wakes *w)
 {
+    struct iw_deferred *d = &qp->tx.deferred;
     assert_held(&qp->tx.lock);
-    if (qp->tx.cork.on)
-        iw_deferred_posted_again(&qp->tx.deferred);
-    else
-        iw_deferred_posted(&qp->tx.deferred);
+    if (qp->end.flushed) {
+        iw_sq_flush_locked(qp, w);
+        return NOW;
+    }
+    if (qp->tx.linked && may_wait_locked(qp)) {
+        if (qp->tx.cork.on)
+            iw_deferred_posted_again(d);
+        else
+            iw_deferred_posted(d);
+        return LATER;
+    }
+    if (qp->tx.linked && iw_deferred_is_behind(d)) {
+        atomic_fetch_add(&qp->pins, 1);
+        return BEHIND;
+    }
+    iw_qp_transmit_locked(qp, w);
+    return NOW;
 }
 
 /** As a poll would, if one is to be expected, and so the engine's thread leaves the sockets alone.
@@ -401,7 +422,6 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 {
     struct iw_wakes w;
     struct iw_deferred *d = &qp->tx.deferred;
-    bool later = false, behind = false;
     iw_deferred_run_passed(d);
     iw_qp_enter(qp, &w);
     int r = 0;
@@ -416,30 +436,19 @@ int iw_post_send(struct iw_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
     tell_use(qp);
     if (iw_qp_is_stranded_locked(qp))
         iw_qp_note_news(qp, IW_QP_NEWS_STRANDED, &w);
-    if (qp->end.flushed)
-        iw_sq_flush_locked(qp, &w);
-    else if (qp->tx.linked && may_wait_locked(qp))
-        later = true;
-    else if (qp->tx.linked && iw_deferred_is_behind(d))
-        behind = true;
-    else
-        iw_qp_transmit_locked(qp, &w);
-    if (later)
-        leave_locked(qp);
-    if (behind) /* another thread may send it, and it be destroyed */
-        atomic_fetch_add(&qp->pins, 1);
+    enum turn turn = take_turn_locked(qp, &w);
     struct iw_shard *s = iw_home_shard(&d->home);
     bool look = check_due_locked(qp), failed = iw_qp_unlock(qp, &w);
 
-    if (!later)
+    if (turn != LATER)
         iw_engine_sent(s);
-    if (behind)
+    if (turn == BEHIND)
         iw_deferred_run_behind(d);
     iw_qp_finish(qp, &w, failed);
     if (look)
         look_in(qp);
-    if (look || behind)
-        atomic_fetch_sub(&qp->pins, (unsigned)look + behind);
+    if (look || turn == BEHIND)
+        atomic_fetch_sub(&qp->pins, (unsigned)look + (turn == BEHIND));
     return r;
 }
 
