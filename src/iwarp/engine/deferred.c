@@ -179,8 +179,7 @@ void iw_deferred_wait(struct iw_deferred *d)
 void iw_deferred_wait_all(void)
 {
     for (unsigned i = 0; i < iw_shard_count(); i++)
-        for (unsigned turn = 0; atomic_load(&iw_shards[i].runs); turn++)
-            patience(turn);
+        patience_for(&iw_shards[i].runs);
 }
 
 void iw_deferred_forget(void)

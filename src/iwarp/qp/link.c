@@ -52,8 +52,7 @@ void iw_qp_leave_owner(struct iw_qp *qp)
     if (owner)
         owner->leave(qp);
     /* A thread that came from the endpoint, or from a failed handshake, may still be inside. */
-    for (unsigned i = 0; atomic_load(&qp->pins); i++)
-        patience(i);
+    patience_for(&qp->pins);
 }
 
 void iw_qp_unreserve(struct iw_qp *qp, bool failed)

@@ -335,8 +335,7 @@ void iw_qp_stop(struct iw_qp *qp)
     iw_rq_leave(qp);
     for (unsigned i = 0; atomic_load(&qp->built) && lock_is_taken(&qp->build_lock); i++)
         patience(i);
-    for (unsigned i = 0; atomic_load(&qp->pins); i++)
-        patience(i);
+    patience_for(&qp->pins);
     iw_grace_drop(&qp->tx.grace);
     iw_deferred_wait(&qp->tx.deferred);
     iw_late_fini(qp);

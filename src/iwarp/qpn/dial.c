@@ -102,8 +102,7 @@ void iw_dial_stop(struct iw_dial *d)
     iw_timer_cancel(&d->again);
     iw_timer_cancel(&d->clock);
     iw_timer_cancel(&d->not_ready);
-    for (unsigned i = 0; atomic_load(&d->pins); i++)
-        patience(i);
+    patience_for(&d->pins);
 }
 
 void iw_dial_free(struct iw_dial *d)
