@@ -150,7 +150,7 @@ static void test_objects(void **state)
 
 /* ---- the end of a QP, while the poster of its last message is on its way out ---- */
 
-/** @return the side, if its QP could not be destroyed */
+/** @return the side, if its message did not complete */
 static void *take_and_destroy(void *arg)
 {
     struct side *a = arg;

@@ -9,10 +9,9 @@
  *
  * What is corked goes out when it is enough, when a poll finds that nothing was posted since the
  * last one, or that something was posted to another QP behind it, when a CQ of the QP is armed, and
- * before the stream is closed; after IW_PACE_CORK_NS at
- * the next poll; and, if the program does not call the library any more, at a look of the engine's
- * thread, within milliseconds. A stream that has little to send in that time is none, and has to
- * prove itself again.
+ * before the stream is closed; after IW_PACE_CORK_NS at the next poll; and, if the program does not
+ * call the library any more, at a look of the engine's thread, within milliseconds. A stream that
+ * has little to send in that time is none, and has to prove itself again.
  */
 #ifndef ANYWARP_QP_TX_CORK_H
 #define ANYWARP_QP_TX_CORK_H
