@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "qp/ack.h"
 
+#include "qp/end.h"
 #include "qp/explain.h"
 #include "qp/qp.h"
 #include "qp/rx_early.h"
@@ -27,8 +28,7 @@ static void communicate(struct iw_qp *qp)
 {
     lock_get(&qp->tx.lock);
     if (qp->tx.state == IBV_QPS_RTR) {
-        qp->rx.wakes.qp = qp;
-        qp->rx.wakes.async |= 1u << IBV_EVENT_COMM_EST;
+        iw_qp_note_event(qp, IBV_EVENT_COMM_EST, &qp->rx.wakes);
     }
     lock_put(&qp->tx.lock);
 }

@@ -47,10 +47,9 @@ static void note_locked(struct iw_qp *qp, enum iw_err err, struct iw_wakes *w)
     iw_record_note(FAILURE, qp->pub.qp_num, err);
     atomic_store(&qp->end.over, true);
     iw_qp_set_state_locked(qp, IBV_QPS_ERR);
-    w->qp = qp;
     enum iw_event event = event_of(qp, err);
     if (event != IW_EVENT_NONE)
-        w->async |= 1u << event;
+        iw_qp_note_event(qp, (enum ibv_event_type)event, w);
 }
 
 /** Our FIN is the last: what is unsent, because the peer takes no more, stays so. */
@@ -267,13 +266,11 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w)
 
 static void tell_cm(struct iw_qp *qp, uint32_t life, unsigned news)
 {
-    atomic_fetch_add(&qp->pins, 1); /* the program hears of it, and may destroy it */
     const struct iw_qp_owner *owner = atomic_load(&qp->owner);
     if (news & OF_NUMBER)
         qp->dial_news(qp, news);
     if (owner && (news & ~(unsigned)OF_NUMBER))
         owner->news(qp, life, news);
-    atomic_fetch_sub(&qp->pins, 1);
 }
 
 void iw_wakes_fire(struct iw_wakes *w)
@@ -292,4 +289,6 @@ void iw_wakes_fire(struct iw_wakes *w)
     }
     if (w->cm)
         tell_cm(w->qp, w->life, w->cm);
+    if (w->qp)
+        atomic_fetch_sub(&w->qp->pins, 1);
 }

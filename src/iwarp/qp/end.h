@@ -67,15 +67,33 @@ void iw_qp_settle(struct iw_qp *qp, struct iw_wakes *w);
 /** As iw_qp_settle(), for a caller with rx.lock held. */
 void iw_qp_settle_rx_locked(struct iw_qp *qp, struct iw_wakes *w);
 
+/** Pins @p qp until @p w is given: the program may hear of its end before. rx.lock or tx.lock. */
+static inline void iw_qp_pin(struct iw_qp *qp, struct iw_wakes *w)
+{
+    if (!w->qp)
+        atomic_fetch_add(&qp->pins, 1);
+    w->qp = qp;
+}
+
 /** Notes news for the CM of @p qp. rx.lock or tx.lock. */
 static inline void iw_qp_note_news(struct iw_qp *qp, unsigned news, struct iw_wakes *w)
 {
-    w->qp = qp;
+    iw_qp_pin(qp, w);
     w->cm |= news;
     w->life = qp->life;
 }
 
-/** Gives all signals; call with no lock held. Who works with a QP's lock: qp/section.h. */
+/** Notes an asynchronous event of @p qp. rx.lock or tx.lock. */
+static inline void iw_qp_note_event(struct iw_qp *qp, enum ibv_event_type event, struct iw_wakes *w)
+{
+    iw_qp_pin(qp, w);
+    w->async |= 1u << event;
+}
+
+/**
+ * Gives all signals, and unpins the QP that they are of; call with no lock held. Who works with a
+ * QP's lock: qp/section.h.
+ */
 void iw_wakes_fire(struct iw_wakes *w);
 
 #endif

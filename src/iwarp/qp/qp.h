@@ -68,7 +68,7 @@ struct iw_srq;
  */
 struct iw_wakes {
     struct iw_cq_wakes cqs;
-    struct iw_qp *qp;         /* whose events these are; set if async or cm is not 0 */
+    struct iw_qp *qp;         /* whose events and news these are, pinned; NULL: there are none */
     unsigned async;           /* bit set of enum ibv_event_type */
     struct iw_srq *srq_limit; /* an SRQ whose limit event is due */
     unsigned cm;              /* bit set of enum iw_qp_news */
@@ -442,7 +442,7 @@ struct iw_qp {
     uint32_t life;       /* how often it was reset */
 
     struct lock build_lock;     /* of the extended view, while work requests are being built */
-    atomic_bool built;          /* and now they are posted; destroy waits for that lock then */
+    atomic_bool built;          /* and whoever has that lock posts them: destroy waits */
     struct iw_builder *builder; /* verbs/qp_ex.c; NULL: the QP has no such view */
 
     _Atomic(struct iw_counters *) counters; /* NULL: none; set under tx.lock, once */

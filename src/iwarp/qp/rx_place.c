@@ -182,8 +182,7 @@ void iw_recv_flush(struct iw_qp *qp, struct iw_wakes *w)
         iw_recv_complete(qp, &own, false, w);
     }
     if (qp->rq->srq) {
-        w->qp = qp;
-        w->async |= 1u << IBV_EVENT_QP_LAST_WQE_REACHED;
+        iw_qp_note_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED, w);
         return;
     }
     lock_get(&qp->rq->lock);

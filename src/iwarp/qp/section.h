@@ -24,27 +24,24 @@ static inline void iw_qp_enter(struct iw_qp *qp, struct iw_wakes *w)
 }
 
 /**
- * The first half of iw_qp_leave(), if something is to do in between. What completed may be the end
- * of the QP: where news of it are to be told, or it has failed, it is pinned until the other half.
+ * The first half of iw_qp_leave(), if something is to do in between. A QP that has failed stays
+ * pinned until the other half: what completed before may have been all that the program waited for.
  * @return whether it has failed, for the other
  */
-static inline bool iw_qp_unlock(struct iw_qp *qp, const struct iw_wakes *w)
+static inline bool iw_qp_unlock(struct iw_qp *qp, struct iw_wakes *w)
 {
     bool failed = qp->end.error && !qp->end.flushed;
-    if (failed || w->qp)
-        atomic_fetch_add(&qp->pins, 1);
+    if (failed)
+        iw_qp_pin(qp, w);
     lock_put(&qp->tx.lock);
     return failed;
 }
 
 static inline void iw_qp_finish(struct iw_qp *qp, struct iw_wakes *w, bool failed)
 {
-    bool pinned = failed || w->qp;
     if (failed)
         iw_qp_settle(qp, w);
     iw_wakes_fire(w);
-    if (pinned)
-        atomic_fetch_sub(&qp->pins, 1);
 }
 
 static inline void iw_qp_leave(struct iw_qp *qp, struct iw_wakes *w)
@@ -63,13 +60,8 @@ static inline void iw_qp_enter_rx(struct iw_qp *qp, struct iw_wakes *w)
 static inline void iw_qp_leave_rx(struct iw_qp *qp, struct iw_wakes *w)
 {
     iw_qp_settle_rx_locked(qp, w);
-    bool pinned = w->qp;
-    if (pinned)
-        atomic_fetch_add(&qp->pins, 1);
     lock_put(&qp->rx.lock);
     iw_wakes_fire(w);
-    if (pinned)
-        atomic_fetch_sub(&qp->pins, 1);
 }
 
 #endif

@@ -527,8 +527,7 @@ void iw_sq_retire_locked(struct iw_qp *qp, struct iw_wakes *w)
     tell_use(qp);
     if (qp->tx.state == IBV_QPS_SQD && sq->tell_drained && sq->head == sq->drain) {
         sq->tell_drained = false;
-        w->qp = qp;
-        w->async |= 1u << IBV_EVENT_SQ_DRAINED;
+        iw_qp_note_event(qp, IBV_EVENT_SQ_DRAINED, w);
     }
 }
 
