@@ -30,6 +30,7 @@
 #define QUIET_MS 100
 #define WAIT_S   20 /* for the victim to call */
 #define PATIENT  22 /* a timeout of 17 s */
+#define PIECE    1024
 
 #define DOUBTS   2
 #define VOUCHES  3
@@ -463,6 +464,43 @@ static void refused_and_never_asked(void **state)
     goes_on();
 }
 
+/** A segment that others would have to follow. */
+static void say_half_a_send(int fd)
+{
+    uint8_t fpdu[2 + 18 + PIECE + 4] = {(18 + PIECE) >> 8, (18 + PIECE) & 255, 0x01, 0x43};
+    put32(fpdu + 12, 1);
+    say(fd, fpdu, sizeof(fpdu));
+}
+
+/** It is told that nobody receives it, and does not answer: that is no reason to wait for it. */
+static void silent_behind_half_a_send(void **state)
+{
+    struct ibv_async_event event;
+    (void)state;
+    for (int time = 0; time < 2; time++) {
+        assert_int_equal(end_try_rtr(&victim, caller, &gid), 0);
+        int fd = be_let_in();
+        say_note(fd, RTR, caller);
+        say_note(fd, RETRY, 1);
+        say_half_a_send(fd);
+        assert_true(hear(fd) > 0);
+        alarm(WAIT_S);
+        assert_int_equal(ibv_get_async_event(ctx, &event), 0);
+        assert_int_equal(event.event_type, IBV_EVENT_COMM_EST);
+        ibv_ack_async_event(&event);
+        if (time)
+            end_drop_qp(&victim);
+        else
+            goes_on();
+        alarm(0);
+        close(fd);
+        if (!time) {
+            end_move(&victim, IBV_QPS_RESET);
+            end_init(&victim);
+        }
+    }
+}
+
 static int tests(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -478,6 +516,7 @@ static int tests(void)
         T(acknowledged_and_never_sent),
         T(retries_without_end),
         T(refused_and_never_asked),
+        T(silent_behind_half_a_send),
     };
     return cmocka_run_group_tests(all, NULL, NULL);
 }

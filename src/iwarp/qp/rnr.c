@@ -6,7 +6,7 @@
 #include "qp/link.h"
 #include "qp/rx_early.h"
 #include "qp/rx_place.h"
-#include "qp/section.h"
+#include "qp/rx_stream.h"
 
 uint32_t iw_rnr_timer_us(uint8_t code)
 {
@@ -33,7 +33,7 @@ static uint64_t patience_locked(struct iw_qp *qp)
 }
 
 /** The peer learns of it, and that is the end of the connection, not of the QP. */
-static void give_up(struct iw_qp *qp, struct iw_wakes *w)
+static void give_up(struct iw_qp *qp)
 {
     struct terminate t;
     assert_held(&qp->rx.lock);
@@ -43,8 +43,8 @@ static void give_up(struct iw_qp *qp, struct iw_wakes *w)
     if (qp->tx.linked && !qp->end.error && qp->end.close == IWC_CLOSE_OPEN) {
         qp->end.term_len = (uint8_t)terminate_encode(qp->end.term, &t);
         atomic_store(&qp->end.over, true);
-        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, w);
-        iw_qp_transmit_locked(qp, w);
+        iw_qp_close_event_locked(qp, IWC_CLOSE_EV_ERROR, &qp->rx.wakes);
+        iw_qp_transmit_locked(qp, &qp->rx.wakes);
     }
     lock_put(&qp->tx.lock);
     atomic_store(&qp->rx.starved, false);
@@ -53,10 +53,9 @@ static void give_up(struct iw_qp *qp, struct iw_wakes *w)
 
 uint64_t iw_qp_not_ready(struct iw_qp *qp)
 {
-    struct iw_wakes w;
     uint64_t us = 0;
     bool lost = false;
-    iw_qp_enter_rx(qp, &w);
+    lock_get(&qp->rx.lock);
     uint64_t most = patience_locked(qp);
     if (iw_early_any(&qp->rx) && !atomic_load(&qp->end.over) && most != UINT64_MAX) {
         uint64_t waited = (iw_now() - qp->rx.early_since) / 1000;
@@ -65,11 +64,11 @@ uint64_t iw_qp_not_ready(struct iw_qp *qp)
         else if (qp->uc)
             lost = true;
         else
-            give_up(qp, &w);
+            give_up(qp);
     }
     if (lost)
         iw_early_lose(qp);
-    iw_qp_leave_rx(qp, &w);
+    iw_rx_leave(qp);
     if (lost)
         iw_recv_resume(qp);
     return us;

@@ -60,6 +60,7 @@ static inline void iw_qp_enter_rx(struct iw_qp *qp, struct iw_wakes *w)
 static inline void iw_qp_leave_rx(struct iw_qp *qp, struct iw_wakes *w)
 {
     iw_qp_settle_rx_locked(qp, w);
+    assert(!qp->rx.wakes.qp); /* else it stays pinned: iw_rx_leave() gives them */
     lock_put(&qp->rx.lock);
     iw_wakes_fire(w);
 }
