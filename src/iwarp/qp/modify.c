@@ -208,7 +208,7 @@ int iw_qp_modify(struct iw_qp *qp, const struct ibv_qp_attr *attr, int mask)
         keep_locked(qp, attr, mask);
     if (!r && !past && (mask & IBV_QP_STATE) && to == IBV_QPS_RTS)
         iw_qp_transmit_locked(qp, &w);
-    bool reset = qp->end.forgets;
+    bool reset = qp->end.forgets && (mask & IBV_QP_STATE) && to == IBV_QPS_RESET;
     iw_qp_leave(qp, &w);
     if (reset)
         iw_qp_reset_end(qp);

@@ -103,15 +103,19 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
     bool reset = (attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
     if (reset)
         iw_dial_stop(dial);
+    else /* what it flushes may be all that the program waits for, to destroy it */
+        atomic_fetch_add(&iw_qp(qp)->pins, 1);
     r = iw_qp_modify(iw_qp(qp), attr, attr_mask);
     if (!r && (attr_mask & IBV_QP_STATE))
         iw_shadow_moved(iw_qp(qp)->shadow, attr->qp_state);
     if (!r && iw_qp(qp)->datagrams)
-        return iw_ud_moved(iw_ud(iw_qp(qp)));
-    if (reset)
+        r = iw_ud_moved(iw_ud(iw_qp(qp)));
+    else if (reset)
         iw_dial_renew(dial);
     else if (!r)
         iw_dial_moved(dial, attr, attr_mask);
+    if (!reset)
+        atomic_fetch_sub(&iw_qp(qp)->pins, 1);
     return r;
 }
 
