@@ -307,7 +307,7 @@ static void tell_overrun(struct iw_cq *cq)
 
 void iw_cq_wake(const struct iw_cq_wakes *w)
 {
-    for (int i = 0; i < 2 && (w->told[0] || w->timed[0] || w->overrun[0]); i++) {
+    for (int i = 0; i < 2 && iw_cq_is_to_wake(w); i++) {
         if (w->told[i])
             iw_channel_tell(w->told[i]);
         if (w->timed[i])

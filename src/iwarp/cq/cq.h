@@ -108,6 +108,12 @@ int iw_cq_destroy(struct iw_cq *cq);
  * @return false if the CQ is overrun
  */
 bool iw_cq_add(struct iw_cq *cq, const struct iw_cqe *cqe, struct iw_cq_wakes *w);
+/** Whether @p w has any. */
+static inline bool iw_cq_is_to_wake(const struct iw_cq_wakes *w)
+{
+    return w->told[0] || w->timed[0] || w->overrun[0];
+}
+
 /** Gives all signals of @p w; call with no lock held. */
 void iw_cq_wake(const struct iw_cq_wakes *w);
 /** Has the users of an overrun CQ fail, soon. */

@@ -328,14 +328,25 @@ struct iw_qp *iw_qp_create(struct iw_pd *pd, struct ibv_qp_init_attr *attr, uint
     return qp;
 }
 
+/** A thread whose work has just completed may still hold a lock, or be about to pin the QP. */
+static void wait_for_posters(struct iw_qp *qp)
+{
+    struct lock *locks[] = {&qp->tx.lock, &qp->rq->lock};
+    for (int i = 0; i < 2; i++) {
+        lock_get(locks[i]);
+        lock_put(locks[i]);
+    }
+    for (unsigned i = 0; atomic_load(&qp->built) && lock_is_taken(&qp->build_lock); i++)
+        patience(i);
+    patience_for(&qp->pins);
+}
+
 void iw_qp_stop(struct iw_qp *qp)
 {
     iw_qp_leave_owner(qp);
     number_give(qp);
     iw_rq_leave(qp);
-    for (unsigned i = 0; atomic_load(&qp->built) && lock_is_taken(&qp->build_lock); i++)
-        patience(i);
-    patience_for(&qp->pins);
+    wait_for_posters(qp);
     iw_grace_drop(&qp->tx.grace);
     iw_deferred_wait(&qp->tx.deferred);
     iw_late_fini(qp);

@@ -212,13 +212,17 @@ int iw_post_recv(struct iw_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
         r = iw_refuse_once(&qp->refused, "ibv_post_recv", RECV_STATE);
     for (; wr && !r; wr = r ? wr : wr->next)
         r = iw_rq_push_locked(qp->rq, wr);
-    bool flush = qp->rq->flushing;
+    bool flush = qp->rq->flushing, resume = !flush && atomic_load(&qp->rx.starved);
+    if (flush || resume) /* what was posted may complete, and the QP be destroyed */
+        atomic_fetch_add(&qp->pins, 1);
     lock_put(&qp->rq->lock);
     if (r)
         *bad_wr = wr;
     if (flush)
         flush_late(qp);
-    else if (atomic_load(&qp->rx.starved))
+    else if (resume)
         iw_recv_resume(qp);
+    if (flush || resume)
+        atomic_fetch_sub(&qp->pins, 1);
     return r;
 }

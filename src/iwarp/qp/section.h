@@ -24,14 +24,15 @@ static inline void iw_qp_enter(struct iw_qp *qp, struct iw_wakes *w)
 }
 
 /**
- * The first half of iw_qp_leave(), if something is to do in between. A QP that has failed stays
- * pinned until the other half: what completed before may have been all that the program waited for.
+ * The first half of iw_qp_leave(), if something is to do in between. A QP that has failed, or whose
+ * CQs are to signal, stays pinned until the other half, and with it its CQs: what has completed may
+ * be all that the program waited for.
  * @return whether it has failed, for the other
  */
 static inline bool iw_qp_unlock(struct iw_qp *qp, struct iw_wakes *w)
 {
     bool failed = qp->end.error && !qp->end.flushed;
-    if (failed)
+    if (failed || iw_cq_is_to_wake(&w->cqs))
         iw_qp_pin(qp, w);
     lock_put(&qp->tx.lock);
     return failed;
