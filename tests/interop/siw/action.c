@@ -6,8 +6,10 @@
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#define LENGTH 20000 /* several FPDUs, the last one with padding */
+#define LENGTH   20000 /* several FPDUs, the last one with padding */
+#define PAUSE_US 20000 /* in which a Send of the peer completes */
 
 enum target { GOOD_KEY, BAD_KEY, NO_RIGHT, BEYOND };
 
@@ -164,6 +166,8 @@ static int do_wrong(struct end *end, const struct action *action)
         wr.wr.rdma.remote_addr = addr;
         wr.wr.rdma.rkey = rkey;
     }
+    if (wr.opcode == IBV_WR_SEND) /* siw would blame its own Send, which we have just received */
+        usleep(PAUSE_US);
     result = end_post(end, &wr);
     if (result != 0)
         must(rdma_disconnect(end->id), "rdma_disconnect");
