@@ -26,6 +26,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
@@ -229,6 +230,11 @@ _SYS_INLINE long sys_ftruncate(int fd, long len)
 _SYS_INLINE long sys_lseek(int fd, long to, int whence)
 {
     _SYS_RET(syscall(SYS_lseek, fd, to, whence));
+}
+
+_SYS_INLINE long sys_fstat(int fd, struct stat *st)
+{
+    _SYS_RET(syscall(SYS_fstat, fd, st));
 }
 
 /** @param fs  a struct statfs */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where our descriptors go, under each limit: every row in a process of its own. */
+/*
+ * Where our descriptors go, under each limit: every row in a process of its own. And what is still
+ * one of ours.
+ */
 #include "env/fd.h"
 
 #include <errno.h>
@@ -7,7 +10,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,8 +63,32 @@ static void above_1023_where_the_limit_allows(void **state)
     }
 }
 
+static void a_number_tells_what_it_is(void **state)
+{
+    int anonymous = eventfd(0, EFD_CLOEXEC), pipes[2];
+    int socket = iw_fd_socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    assert_true(iw_fd_is_anonymous(anonymous) && !iw_fd_is_socket(anonymous));
+    assert_true(iw_fd_is_socket(socket) && !iw_fd_is_anonymous(socket));
+    assert_false(iw_fd_is_anonymous(pipes[0]) || iw_fd_is_socket(pipes[0]));
+    assert_false(iw_fd_is_anonymous(-1) || iw_fd_is_socket(-1));
+    assert_true(iw_fd_file(socket) && iw_fd_file(socket) != iw_fd_file(pipes[0]));
+    iw_fd_leave_socket(anonymous);
+    iw_fd_leave_anonymous(socket);
+    assert_true(iw_fd_is_anonymous(anonymous) && iw_fd_is_socket(socket));
+    iw_fd_leave_anonymous(anonymous);
+    iw_fd_leave_socket(socket);
+    assert_false(iw_fd_file(anonymous) || iw_fd_file(socket));
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(above_1023_where_the_limit_allows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(above_1023_where_the_limit_allows),
+        cmocka_unit_test(a_number_tells_what_it_is),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static bool stop_watching_parent(void)
 
 static void close_unnoticed(struct iw_cm *cm)
 {
-    sys_close(cm->fd);
+    iw_fd_leave_socket(cm->fd);
     cm->fd = cm->tcp.fd = -1;
 }
 

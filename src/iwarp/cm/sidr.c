@@ -5,6 +5,7 @@
 #include "common/addr.h"
 #include "common/sys.h"
 #include "env/conf.h"
+#include "env/fd.h"
 #include "env/random.h"
 
 #include <errno.h>
@@ -536,8 +537,7 @@ void iw_sidr_fork(enum fork_step step)
                 container_of(container_of(l, struct lock, link), struct iw_sidr, lock);
             iw_source_del(&s->source);
             iw_timer_cancel(&s->timer);
-            if (s->fd >= 0)
-                sys_close(s->fd);
+            iw_fd_leave_socket(s->fd);
             s->fd = -1;
         }
     lock_class_fork(&endpoints, step);

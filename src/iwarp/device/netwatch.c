@@ -101,13 +101,15 @@ void iw_netwatch_del(struct iw_netwatch *w)
     lock_put(&net.lock);
 }
 
+/** The child's own under the same number; none, where nobody watches. */
 static void renew_locked(void)
 {
-    int fd = subscribe();
     assert_held(&net.lock);
+    bool wanted = !list_empty(&net.watches) && iw_fd_is_socket(net.source.fd);
+    int fd = wanted ? subscribe() : -1;
     if (fd < 0) {
         iw_source_del(&net.source);
-        sys_close(net.source.fd);
+        iw_fd_leave_socket(net.source.fd);
         net.open = false;
     } else {
         sys_dup3(fd, net.source.fd, O_CLOEXEC);

@@ -438,11 +438,11 @@ static void close_descriptors_locked(unsigned shards)
     assert_held(&iw_engine.lock);
     iw_eventfd_close(iw_engine.kick);
     for (unsigned i = 0; i < shards; i++)
-        sys_close(iw_shards[i].sockets);
-    sys_close(iw_engine.wait_set);
-    sys_close(iw_engine.clock);
-    sys_close(iw_engine.looks);
-    sys_close(atomic_exchange(&iw_engine.all, -1));
+        iw_fd_leave_anonymous(iw_shards[i].sockets);
+    iw_fd_leave_anonymous(iw_engine.wait_set);
+    iw_fd_leave_anonymous(iw_engine.clock);
+    iw_fd_leave_anonymous(iw_engine.looks);
+    iw_fd_leave_anonymous(atomic_exchange(&iw_engine.all, -1));
     iw_engine.wait_set = iw_engine.kick = iw_engine.looks = -1;
     atomic_store(&iw_engine.clock, -1);
 }
@@ -516,7 +516,8 @@ void iw_engine_thaw(void)
         iw_hand_over_begin(&iw_shards[i]);
     atomic_store(&iw_engine.frozen, false);
     iw_sources_again();
-    iw_engine_kick();
+    if (iw_fd_is_anonymous(iw_engine.kick))
+        iw_engine_kick();
     for (unsigned i = 0; i < shards; i++)
         iw_hand_over_end(&iw_shards[i]);
 }

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/presence.h"
 #include "engine/timer.h"
+#include "env/fd.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,6 +41,7 @@ struct slot {
     uint64_t linked;                /* what it counts for in shard->linked; under lock */
     struct lock lock;               /* changes of source, and waiting for pins */
     struct lock_cond idle;          /* pins went down */
+    ino_t file;                     /* in a child of fork(): what its descriptor was then */
     uint32_t next_free;
 };
 
@@ -571,6 +573,14 @@ void iw_sources_again(void)
     }
 }
 
+void iw_sources_inherited(void)
+{
+    for (uint32_t i = 1; i < table.used; i++) {
+        struct slot *slot = slot_at(i);
+        slot->file = slot->source ? iw_fd_file(slot->source->fd) : 0;
+    }
+}
+
 int iw_sources_restore(void)
 {
     int r = 0;
@@ -578,8 +588,10 @@ int iw_sources_restore(void)
     for (uint32_t i = 1; i < table.used && !r; i++) {
         struct slot *slot = slot_at(i);
         lock_get(&slot->lock);
-        if (slot->source)
+        if (slot->source && slot->file && slot->file == iw_fd_file(slot->source->fd))
             r = put_in_locked(slot, i);
+        else if (slot->source)
+            slot->out = true;
         lock_put(&slot->lock);
     }
     lock_put(&table.lock);

@@ -117,7 +117,13 @@ void iw_sources_wait(void);
 /** Thawed: has those be told of again that are told of once (EPOLLET); while frozen nobody heard.
  */
 void iw_sources_again(void);
-/** Puts every source into a new epoll set. @return 0 or a positive errno: then not all are in */
+/** In a child of fork(), which has no other thread yet: the sources that there are stay its own. */
+void iw_sources_inherited(void);
+/**
+ * Puts every source into a new epoll set, but for those whose descriptors were closed since
+ * iw_sources_inherited(): their numbers may be other files'.
+ * @return 0 or a positive errno: then not all are in
+ */
 int iw_sources_restore(void);
 /** What the module does about fork(); see process/atfork.h. A child has no epoll sets. */
 void iw_source_fork(enum fork_step step);

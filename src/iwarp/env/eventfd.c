@@ -127,7 +127,7 @@ int iw_eventfd_wait(int fd)
 void iw_eventfd_close(int fd)
 {
     note(fd, FOREIGN);
-    sys_close(fd);
+    iw_fd_leave_anonymous(fd);
 }
 
 /* ---- fork ---- */
@@ -135,7 +135,7 @@ void iw_eventfd_close(int fd)
 static void renew(int fd, bool raised)
 {
     long status = sys_fcntl(fd, F_GETFL, 0), flags = sys_fcntl(fd, F_GETFD, 0);
-    if (status < 0 || flags < 0)
+    if (status < 0 || flags < 0 || !iw_fd_is_anonymous(fd))
         return; /* the program closed it */
     int own = (int)sys_eventfd(raised, (int)status & O_NONBLOCK);
     if (own < 0)

@@ -33,6 +33,40 @@ int iw_fd_high(int fd)
     return (int)high;
 }
 
+static bool is_of(int fd, mode_t kind)
+{
+    struct stat st;
+    return fd >= 0 && sys_fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == kind;
+}
+
+bool iw_fd_is_anonymous(int fd)
+{
+    return is_of(fd, 0);
+}
+
+bool iw_fd_is_socket(int fd)
+{
+    return is_of(fd, S_IFSOCK);
+}
+
+ino_t iw_fd_file(int fd)
+{
+    struct stat st;
+    return fd >= 0 && sys_fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+void iw_fd_leave_anonymous(int fd)
+{
+    if (iw_fd_is_anonymous(fd))
+        sys_close(fd);
+}
+
+void iw_fd_leave_socket(int fd)
+{
+    if (iw_fd_is_socket(fd))
+        sys_close(fd);
+}
+
 int iw_fd_socket(int domain, int type, int protocol)
 {
     long fd;

@@ -348,11 +348,11 @@ static void forget_locked(void)
     assert_held(&meeting.lock);
     iw_timer_cancel(&meeting.timer);
     iw_source_del(&meeting.source);
-    sys_close(meeting.fd);
+    iw_fd_leave_socket(meeting.fd);
     for (struct guest *g = meeting.guests; g < meeting.guests + GUESTS; g++) {
         if (g->fd >= 0) {
             iw_source_del(&g->source);
-            sys_close(g->fd);
+            iw_fd_leave_socket(g->fd);
         }
         g->fd = -1;
         g->attended = false;

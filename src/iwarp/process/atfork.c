@@ -101,6 +101,7 @@ static void after(enum fork_step step)
         steps[i](step);
     iw_engine_thaw();
     if (step == FORK_CHILD) {
+        iw_sources_inherited();
         iw_cm_disown();
         iw_ud_disown();
     }

@@ -271,8 +271,11 @@ struct iw_dial *iw_number_find(struct iw_number_port *port, uint32_t qpn)
 
 static void forget(struct list *parents)
 {
-    for (struct list *it; (it = list_pop(parents));)
-        unclaim(container_of(it, struct iw_number_port, link));
+    for (struct list *it; (it = list_pop(parents));) {
+        struct iw_number_port *p = container_of(it, struct iw_number_port, link);
+        iw_fd_leave_socket(p->claim);
+        p->claim = -1;
+    }
 }
 
 void iw_number_fork(enum fork_step step)
