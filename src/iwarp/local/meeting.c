@@ -19,6 +19,7 @@
 #define GREETING    0x61777232 /* version of what follows */
 #define ACCEPTS     16         /* a pass */
 #define DESCRIPTORS 4          /* more are refused by the kernel's count */
+#define UID_OF_ANY  65534      /* as whom the kernel shows a user that has no number here */
 
 /** What a guest says; its memory goes with it. Both are on one host: no byte order. */
 struct greeting {
@@ -75,12 +76,13 @@ static int local_socket(void)
     return fd < 0 ? (int)fd : iw_fd_high((int)fd);
 }
 
-/** Whether the other end is of the user that this process runs as. */
+/** Whether the other end is of the user that this process runs as, and that can be told. */
 static bool same_user(int fd)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
-    return sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+    return sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid() &&
+           peer.uid != UID_OF_ANY;
 }
 
 /* ---- guests ---- */
