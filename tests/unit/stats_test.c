@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -214,6 +215,37 @@ static int child_status(int (*body)(void))
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+/** From now on the process cannot map a page more than it has. */
+static void take_all_room(void)
+{
+    unsigned long pages;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%lu", &pages) != 1 || fclose(f))
+        _exit(1);
+    rlim_t all = pages * (rlim_t)getpagesize();
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){all, all}))
+        _exit(1);
+}
+
+static void a_child_needs_no_room(void **state)
+{
+    int status;
+    (void)state;
+    iw_stats_publish();
+    iw_stats_fork(FORK_PREPARE);
+    pid_t pid = fork();
+    if (pid == 0)
+        take_all_room();
+    iw_stats_fork(pid ? FORK_PARENT : FORK_CHILD);
+    if (pid == 0) {
+        iw_stats_gauge(STATS_mr, 1);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(iw_stats_gauge_of(STATS_mr), 0);
 }
 
 static void cqs_beyond_the_table_share_nothing(void **state)
@@ -519,6 +551,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(listeners_are_shown),
         cmocka_unit_test(rows_are_used_again),
+        cmocka_unit_test(a_child_needs_no_room),
         cmocka_unit_test(cqs_beyond_the_table_share_nothing),
         cmocka_unit_test(nothing_counted_is_lost),
         cmocka_unit_test(only_the_newest_errors_are_kept),

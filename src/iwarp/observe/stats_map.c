@@ -221,17 +221,23 @@ void iw_stats_map_grow(size_t qps)
         uncancelled(grow, qps);
 }
 
+/** Memory of the file becomes the process's own where it is: there may be no room for more. */
+static void own(uint8_t *from, size_t len)
+{
+    static uint8_t saved[PAGE_MAX]; /* the child has one thread */
+    assert(len <= sizeof(saved));
+    memcpy(saved, from, len);
+    if (mmap(from, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+        MAP_FAILED)
+        abort(); /* or it would write over its parent's */
+    memcpy(from, saved, len);
+}
+
 void iw_stats_map_leave(void)
 {
-    void *page = iw_stats_page();
-    if (file.end) {
-        void *own =
-            mmap(NULL, file.end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (own != MAP_FAILED)
-            memcpy(own, page, file.end);
-        if (own == MAP_FAILED ||
-            mremap(own, file.end, file.end, MREMAP_MAYMOVE | MREMAP_FIXED, page) == MAP_FAILED)
-            abort(); /* or it would write over its parent's */
+    for (size_t at = 0, len; at < file.end; at += len) {
+        len = file.end - at < PAGE_MAX ? file.end - at : PAGE_MAX;
+        own((uint8_t *)iw_stats_page() + at, len);
     }
     file.tried = file.full = false;
     file.end = 0;
