@@ -204,10 +204,17 @@ _SYS_INLINE long sys_getrandom(void *buf, size_t len)
     _SYS_RET(syscall(SYS_getrandom, buf, len, 0));
 }
 
-/** rt_sigprocmask() with a set of 8 bytes. */
-_SYS_INLINE long sys_sigmask(int how, const void *set)
+/** rt_sigprocmask() with sets of 8 bytes; @p old may be NULL. */
+_SYS_INLINE long sys_sigmask(int how, const void *set, void *old)
 {
-    _SYS_RET(syscall(SYS_rt_sigprocmask, how, set, NULL, 8));
+    _SYS_RET(syscall(SYS_rt_sigprocmask, how, set, old, 8));
+}
+
+/** Takes a signal of the set, of 8 bytes, if one is pending; no cancellation point. */
+_SYS_INLINE long sys_sigtake(const void *set)
+{
+    struct timespec now = {0};
+    _SYS_RET(syscall(SYS_rt_sigtimedwait, set, NULL, &now, 8));
 }
 
 /** Bytes sent that the peer's TCP has not acknowledged, a FIN counted as one. */

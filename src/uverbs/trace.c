@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "uverbs/trace.h"
 
-#include "common/sys.h"
+#include "common/append.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -41,5 +41,5 @@ void uv_trace(const char *name, unsigned in, unsigned out, ssize_t result)
     if (result < 0)
         snprintf(code, sizeof code, "errno %d", (int)-result);
     int n = snprintf(line, sizeof line, "%s %u/%u %s\n", name, in, out, code);
-    sys_write(file, line, (size_t)n);
+    append_to(file, line, (size_t)n);
 }

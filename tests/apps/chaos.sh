@@ -51,6 +51,12 @@ expect 127 'command not found' --seed 1 no-such-program
 expect 3 'again: anywarp chaos --seed 9 --every 5 --only late\+burst sh -c .exit 3.' \
     --seed 9 --every 5 --only late,burst sh -c 'exit 3'
 
+# A log that may not grow takes no faults, and ends no program.
+said=$(ulimit -f 0 && ANYWARP_CHAOS="every=1,only=create_cq,log=$dir/full" \
+    "$ANYWARP" run ibv_rc_pingpong 2>&1)
+status=$?
+[ $status = 1 ] && [ -e "$dir/full" ] || failed "a log that may not grow: status $status, $said"
+
 # What only changes times and sizes changes nothing else.
 for only in late burst single spurious short_read short_write slow_peer \
     late,burst,single,spurious,short_read,short_write,slow_peer; do

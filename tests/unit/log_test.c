@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -177,6 +179,42 @@ static void to_stderr_if_the_file_cannot_be_written(void **state)
     }
 }
 
+/** With a file that may not grow, in the child alone. */
+static int one_line_too_many(void)
+{
+    const struct rlimit limit = {4, 4};
+    sigset_t set;
+    if (setrlimit(RLIMIT_FSIZE, &limit) || one_line())
+        return 1;
+    return sigpending(&set) || sigismember(&set, SIGXFSZ) ||
+           pthread_sigmask(SIG_BLOCK, NULL, &set) || sigismember(&set, SIGXFSZ);
+}
+
+static int one_line_too_many_on_stderr(void)
+{
+    int file = open(getenv("VERBS_LOG_FILE"), O_WRONLY | O_APPEND);
+    return dup2(file, STDERR_FILENO) < 0 || one_line_too_many();
+}
+
+static void at_the_largest_size_of_a_file(void **state)
+{
+    char name[] = "log_test.XXXXXX", told[256], full[8];
+    int fd, tmp = mkstemp(name);
+    (void)state;
+    assert_int_equal(write(tmp, "full", 4), 4);
+    snprintf(told, sizeof(told),
+             "anywarp: VERBS_LOG_FILE=%s cannot be written: the log comes here\n", name);
+    assert_int_equal(in_child("1", name, one_line_too_many, &fd), 0);
+    expect_packet(fd, told);
+    expect_packet(fd, "anywarp: one\n");
+    close(fd);
+    assert_int_equal(in_child("1", name, one_line_too_many_on_stderr, &fd), 0);
+    close(fd);
+    assert_int_equal(pread(tmp, full, sizeof(full), 0), 4);
+    close(tmp);
+    unlink(name);
+}
+
 static void *log_one(void *arg)
 {
     iw_log(IW_LOG_ERR, "one");
@@ -209,6 +247,7 @@ int main(void)
         cmocka_unit_test(to_a_file),
         cmocka_unit_test(a_new_file_is_as_the_umask_says),
         cmocka_unit_test(to_stderr_if_the_file_cannot_be_written),
+        cmocka_unit_test(at_the_largest_size_of_a_file),
         cmocka_unit_test(needs_no_lock_of_stdio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

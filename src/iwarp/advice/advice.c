@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "advice/advice.h"
 
-#include "common/sys.h"
+#include "common/append.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -56,15 +55,6 @@ static bool note(enum iw_finding finding, const char *object, const struct iw_st
     return is_new;
 }
 
-static void append(const char *record, size_t len)
-{
-    long fd = sys_open(iw_conf()->check, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return;
-    sys_write((int)fd, record, len);
-    sys_close((int)fd);
-}
-
 void iw_advise(enum iw_finding finding, const char *object, const struct iw_stack *stack,
                const char *fmt, ...)
 {
@@ -82,7 +72,7 @@ void iw_advise(enum iw_finding finding, const char *object, const struct iw_stac
     if (stack)
         iw_stack_print(stack, record + len, sizeof(record) - 1 - (size_t)len);
     strcat(record, "\n");
-    append(record, strlen(record));
+    append(iw_conf()->check, record, strlen(record));
     errno = saved;
 }
 

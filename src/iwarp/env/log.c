@@ -5,7 +5,7 @@
  */
 #include "env/log.h"
 
-#include "common/sys.h"
+#include "common/append.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ static void warn(const char *name, const char *value, const char *what)
 {
     char line[LINE_MAX];
     int n = snprintf(line, sizeof(line), PREFIX "%s%.256s %s\n", name, value, what);
-    sys_write(STDERR_FILENO, line, (size_t)n);
+    append_to(STDERR_FILENO, line, (size_t)n);
 }
 
 bool iw_log_level_of(const char *value, int *level)
@@ -53,25 +53,14 @@ bool iw_log_on(enum iw_log_level level)
     return (int)level <= level_max;
 }
 
-/** @return whether all of it is there; a disk may be full */
-static bool put_in_file(const char *line, size_t len)
-{
-    long fd = sys_open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return false;
-    bool all = sys_write((int)fd, line, len) == (long)len;
-    sys_close((int)fd);
-    return all;
-}
-
 static void put(const char *line, size_t len)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    if (file && put_in_file(line, len))
+    if (file && !append(file, line, len))
         return;
     if (file && !atomic_flag_test_and_set(&told))
         warn("VERBS_LOG_FILE=", file, "cannot be written: the log comes here");
-    sys_write(STDERR_FILENO, line, len);
+    append_to(STDERR_FILENO, line, len);
 }
 
 void iw_vlog(enum iw_log_level level, const char *fmt, va_list ap)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "faults/chaos.h"
 
-#include "common/sys.h"
+#include "common/append.h"
 #include "env/guard.h"
 #include "env/log.h"
 #include "faults/places.h"
@@ -91,11 +91,7 @@ static void put(char line[LINE])
     if (!chaos.plan.log[0])
         return;
     line[len++] = '\n';
-    long fd = sys_open(chaos.plan.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return;
-    sys_write((int)fd, line, len);
-    sys_close((int)fd);
+    append(chaos.plan.log, line, len);
 }
 
 static void hash_arguments(void)

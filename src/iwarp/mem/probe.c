@@ -91,7 +91,7 @@ static int look_up(int maps, uintptr_t first, uintptr_t last, bool write)
 /** The kernel reads 8 bytes and then finds that it does not know what to do. */
 static bool can_read(uintptr_t word)
 {
-    return sys_sigmask(-1, (const void *)word) != -EFAULT;
+    return sys_sigmask(-1, (const void *)word, NULL) != -EFAULT;
 }
 
 /** The kernel adds 0 to the 4 bytes, atomically. */
