@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "common/sys.h"
 #include "env/conf.h"
 #include "tools/doctor.h"
 #include "tools/pair.h"
@@ -62,11 +63,21 @@ static void check_order(void)
     free(list);
 }
 
+/** Raw, as libanywarp-paths.so may be preloaded, which adds anywarp's own devices. */
+static DIR *open_folder(const char *path)
+{
+    long fd = sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    DIR *dir = fd < 0 ? NULL : fdopendir((int)fd);
+    if (fd >= 0 && !dir)
+        sys_close((int)fd);
+    return dir;
+}
+
 static void check_hidden(const char *sysfs)
 {
     char path[PATH_MAX], names[512] = "";
     snprintf(path, sizeof(path), "%s/class/infiniband", sysfs);
-    DIR *dir = opendir(path);
+    DIR *dir = open_folder(path);
     for (struct dirent *e; dir && (e = readdir(dir));)
         if (e->d_name[0] != '.')
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",

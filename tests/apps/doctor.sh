@@ -49,6 +49,9 @@ expect 0 'ok programs see the iWARP device aw0 ok programs see the RoCE device a
     env ANYWARP_DEVICES='aw0=lo,aw1=roce:lo' "$ANYWARP" doctor
 expect 0 'note programs on anywarp do not see .*: mlx5_0 ->' \
     env SYSFS_PATH="$dir/sys" "$ANYWARP" doctor
+output=$(eval "$("$ANYWARP" env)" && "$ANYWARP" doctor | tr -s ' \n' ' ')
+[[ $output == *'see the iWARP device anywarp0'* && $output != *'do not see'*': anywarp0'* ]] ||
+    failed "with libanywarp-paths.so: $output"
 expect 0 'warn ANYWARP_CRC=maybe is not understood.* -> auto, on, off ' \
     env ANYWARP_CRC=maybe "$ANYWARP" doctor
 expect 0 'warn ANYWARP_CRCS is set, but there is no such' env ANYWARP_CRCS=on "$ANYWARP" doctor
