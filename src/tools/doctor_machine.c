@@ -22,15 +22,15 @@
 #define DESCRIPTORS_FEW 4096
 #define PORTS_FEW       1024
 
-static int interface_flags(const char *name)
+/** false: it is up, or nobody says. */
+static bool loopback_is_down(void)
 {
-    struct ifreq r = {0};
+    struct ifreq r = {.ifr_name = "lo"};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
-    int flags = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &r) == 0 ? r.ifr_flags : 0;
+    bool down = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &r) == 0 && !(r.ifr_flags & IFF_UP);
     if (fd >= 0)
         close(fd);
-    return flags;
+    return down;
 }
 
 /** Connects to itself by TCP. @return 0 or an errno */
@@ -50,24 +50,29 @@ static int talk_to_self(const struct sockaddr *any, socklen_t len)
     return err;
 }
 
+static void say_of_family(const char *family, const char *address, int error, bool other)
+{
+    if (error)
+        doctor_say(other ? DOCTOR_NOTE : DOCTOR_FAIL,
+                   other ? NULL
+                         : "look for a firewall, a seccomp filter or a container without network",
+                   "no %s: a TCP connection to %s fails: %s", family, address, strerror(error));
+}
+
 static void check_sockets(void)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    if (!(interface_flags("lo") & IFF_UP)) {
+    int no4 = talk_to_self((struct sockaddr *)&v4, sizeof(v4));
+    int no6 = talk_to_self((struct sockaddr *)&v6, sizeof(v6));
+    if (no4 && no6 && loopback_is_down()) {
         doctor_say(DOCTOR_FAIL, "ip link set lo up", "the loopback interface is down");
         return;
     }
-    int err = talk_to_self((struct sockaddr *)&v4, sizeof(v4));
-    if (err)
-        doctor_say(DOCTOR_FAIL,
-                   "look for a firewall, a seccomp filter or a container without network",
-                   "a TCP connection to 127.0.0.1 fails: %s", strerror(err));
-    else
+    if (!no4 || !no6)
         doctor_say(DOCTOR_GOOD, NULL, "TCP connections over the loopback interface work");
-    err = talk_to_self((struct sockaddr *)&v6, sizeof(v6));
-    if (err)
-        doctor_say(DOCTOR_NOTE, NULL, "no IPv6: a TCP connection to ::1 fails: %s", strerror(err));
+    say_of_family("IPv4", "127.0.0.1", no4, !no6);
+    say_of_family("IPv6", "::1", no6, !no4);
 }
 
 static void check_addresses(void)

@@ -68,6 +68,18 @@ expect 0 "warn $dir/before/libibverbs.so.1 comes before" \
     env LD_LIBRARY_PATH="$dir/before:$libraries" "$ANYWARP" doctor
 if unshare -rn true 2>/dev/null; then
     expect 1 'FAIL the loopback interface is down -> ip link set' unshare -rn "$ANYWARP" doctor
+    expect 0 'ok TCP connections over .* note no IPv4: a TCP connection to 127.0.0.1 fails' \
+        unshare -rn sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && "$ANYWARP" doctor'
+fi
+
+# What a container's filter of system calls refuses.
+refused=$BUILDDIR/tests/apps/refused
+if "$refused" socket=0 true; then
+    expect 1 'FAIL no IPv4: a TCP .* Operation not permitted -> .* FAIL no IPv6: a TCP connection to ::1 fails: Op' \
+        "$refused" socket "$ANYWARP" doctor
+    expect 0 'ok TCP .* note no IPv4: a TCP connection to 127.0.0.1 fails: Operation not permitted' \
+        "$refused" socket=2 "$ANYWARP" doctor
+    expect 0 'ok TCP .* note no IPv6: a TCP connection to ::1 fails' "$refused" socket=10 "$ANYWARP" doctor
 fi
 
 expect 0 'warn LD_PRELOAD=/none/librspreload.so comes before' \
