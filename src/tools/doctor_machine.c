@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "common/sys.h"
 #include "tools/doctor.h"
 
 #include <errno.h>
@@ -33,6 +34,22 @@ static bool loopback_is_down(void)
     return down;
 }
 
+/** Takes a connection, and sends a byte over it, with the calls that the libraries use. */
+static bool pass_byte(int from, int listener)
+{
+    char byte = 0;
+    struct iovec iov = {&byte, 1};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    int to = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    bool ok = to >= 0 && sendmsg(from, &m, 0) == 1 && recvmsg(to, &m, MSG_PEEK) == 1 &&
+              recv(to, &byte, 1, 0) == 1;
+    int err = errno;
+    if (to >= 0)
+        close(to);
+    errno = err;
+    return ok;
+}
+
 /** Connects to itself by TCP. @return 0 or an errno */
 static int talk_to_self(const struct sockaddr *any, socklen_t len)
 {
@@ -41,7 +58,7 @@ static int talk_to_self(const struct sockaddr *any, socklen_t len)
     int fd = listener < 0 ? -1 : socket(any->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool ok = fd >= 0 && bind(listener, any, len) == 0 && listen(listener, 1) == 0 &&
               getsockname(listener, (struct sockaddr *)&addr, &len) == 0 &&
-              connect(fd, (struct sockaddr *)&addr, len) == 0;
+              connect(fd, (struct sockaddr *)&addr, len) == 0 && pass_byte(fd, listener);
     int err = ok ? 0 : errno;
     if (fd >= 0)
         close(fd);
@@ -73,6 +90,33 @@ static void check_sockets(void)
         doctor_say(DOCTOR_GOOD, NULL, "TCP connections over the loopback interface work");
     say_of_family("IPv4", "127.0.0.1", no4, !no6);
     say_of_family("IPv6", "::1", no6, !no4);
+}
+
+/** @return @p r, of a system call; what is refused is told of */
+static int tried(const char *call, long r)
+{
+    if (r < 0)
+        doctor_say(DOCTOR_FAIL, "look for a seccomp filter, or a limit of descriptors",
+                   "the system call %s fails: %s", call, strerror((int)-r));
+    return (int)r;
+}
+
+/** What connections cannot do without, besides sockets. */
+static void check_calls(void)
+{
+    char byte;
+    struct epoll_event ev = {.events = EPOLLIN};
+    int set = tried("epoll_create1", sys_epoll_create());
+    int event = tried("eventfd2", sys_eventfd(0, 0));
+    int timer = tried("timerfd_create", sys_timerfd());
+    tried("getrandom", sys_getrandom(&byte, 1));
+    if (set >= 0 && event >= 0)
+        tried("epoll_ctl", sys_epoll_ctl(set, EPOLL_CTL_ADD, event, &ev));
+    if (set >= 0)
+        tried("epoll_pwait", sys_epoll_look(set, &ev, 1));
+    sys_close(set);
+    sys_close(event);
+    sys_close(timer);
 }
 
 static void check_addresses(void)
@@ -205,6 +249,7 @@ void doctor_machine(void)
 {
     check_libc();
     check_sockets();
+    check_calls();
     check_addresses();
     check_descriptors();
     check_ports();

@@ -80,6 +80,14 @@ if "$refused" socket=0 true; then
     expect 0 'ok TCP .* note no IPv4: a TCP connection to 127.0.0.1 fails: Operation not permitted' \
         "$refused" socket=2 "$ANYWARP" doctor
     expect 0 'ok TCP .* note no IPv6: a TCP connection to ::1 fails' "$refused" socket=10 "$ANYWARP" doctor
+    for call in accept4 sendmsg recvfrom; do
+        expect 1 'FAIL no IPv4: a TCP connection to 127.0.0.1 fails: Operation not permitted -> look' \
+            "$refused" $call "$ANYWARP" doctor
+    done
+    for call in epoll_create1 epoll_ctl epoll_pwait eventfd2 getrandom timerfd_create; do
+        expect 1 "FAIL the system call $call fails: Operation not permitted -> look for a seccomp" \
+            "$refused" $call "$ANYWARP" doctor
+    done
 fi
 
 expect 0 'warn LD_PRELOAD=/none/librspreload.so comes before' \
