@@ -123,13 +123,16 @@ static void check_addresses(void)
 {
     struct ifaddrs *list = NULL;
     bool found = false;
-    if (getifaddrs(&list) != 0)
-        list = NULL;
+    if (getifaddrs(&list) != 0) {
+        doctor_say(DOCTOR_WARN, "look for a seccomp filter that refuses AF_NETLINK sockets",
+                   "devices have no GIDs, as the addresses of this machine cannot be listed: %s",
+                   strerror(errno));
+        return;
+    }
     for (struct ifaddrs *a = list; a; a = a->ifa_next)
         found |= a->ifa_addr && !(a->ifa_flags & IFF_LOOPBACK) && (a->ifa_flags & IFF_UP) &&
                  (a->ifa_addr->sa_family == AF_INET || a->ifa_addr->sa_family == AF_INET6);
-    if (list)
-        freeifaddrs(list);
+    freeifaddrs(list);
     if (!found)
         doctor_say(DOCTOR_NOTE, NULL,
                    "only loopback addresses: programs of other machines cannot be reached");

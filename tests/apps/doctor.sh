@@ -80,6 +80,8 @@ if "$refused" socket=0 true; then
     expect 0 'ok TCP .* note no IPv4: a TCP connection to 127.0.0.1 fails: Operation not permitted' \
         "$refused" socket=2 "$ANYWARP" doctor
     expect 0 'ok TCP .* note no IPv6: a TCP connection to ::1 fails' "$refused" socket=10 "$ANYWARP" doctor
+    expect 0 'warn devices have no GIDs, .* cannot be listed: Operation not permitted -> look for' \
+        "$refused" socket=16 "$ANYWARP" doctor
     for call in accept4 sendmsg recvfrom; do
         expect 1 'FAIL no IPv4: a TCP connection to 127.0.0.1 fails: Operation not permitted -> look' \
             "$refused" $call "$ANYWARP" doctor
