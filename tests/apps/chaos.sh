@@ -51,11 +51,18 @@ expect 127 'command not found' --seed 1 no-such-program
 expect 3 'again: anywarp chaos --seed 9 --every 5 --only late\+burst sh -c .exit 3.' \
     --seed 9 --every 5 --only late,burst sh -c 'exit 3'
 
-# A log that may not grow takes no faults, and ends no program.
+# A log that may not grow takes no faults, which is told of, and ends no program.
 said=$(ulimit -f 0 && ANYWARP_CHAOS="every=1,only=create_cq,log=$dir/full" \
     "$ANYWARP" run ibv_rc_pingpong 2>&1)
 status=$?
-[ $status = 1 ] && [ -e "$dir/full" ] || failed "a log that may not grow: status $status, $said"
+[ $status = 1 ] && [[ $said == *"anywarp: ANYWARP_CHAOS: log=$dir/full: File too large: "* ]] ||
+    failed "a log that may not grow: status $status, $said"
+
+# What is not understood, or not there, is told of at any level, and nothing happens.
+for settings in nonsense every=0 "replay=$dir/nowhere" "places=$dir/nowhere"; do
+    said=$(VERBS_LOG_LEVEL=0 ANYWARP_CHAOS=$settings "$ANYWARP" run ibv_devinfo 2>&1)
+    [[ $said == *"anywarp: ANYWARP_CHAOS"*"$settings: "*"; no faults"* ]] || failed "$settings: $said"
+done
 
 # What only changes times and sizes changes nothing else.
 for only in late burst single spurious short_read short_write slow_peer \

@@ -55,7 +55,7 @@ static void read_replay(const char *path)
     char line[LINE];
     FILE *f = fopen(path, "re");
     if (!f) {
-        iw_log(IW_LOG_ERR, "ANYWARP_CHAOS: replay=%s: cannot be read", path);
+        iw_log(IW_LOG_ASKED, "ANYWARP_CHAOS: replay=%s: cannot be read; no faults", path);
         chaos.broken = true;
         return;
     }
@@ -85,13 +85,23 @@ static void name_process(void)
     snprintf(chaos.full, sizeof(chaos.full), "%s@%06x", chaos.process, chaos.arguments & 0xffffff);
 }
 
-static void put(char line[LINE])
+/** Good in a signal handler. @return 0 or a negative errno */
+static long put(char line[LINE])
 {
     size_t len = strlen(line);
     if (!chaos.plan.log[0])
-        return;
+        return 0;
     line[len++] = '\n';
-    append(chaos.plan.log, line, len);
+    return append(chaos.plan.log, line, len);
+}
+
+static void put_or_tell(char line[LINE])
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    long r = put(line);
+    if (r && !atomic_flag_test_and_set(&told))
+        iw_log(IW_LOG_ASKED, "ANYWARP_CHAOS: log=%s: %s: faults are missing there", chaos.plan.log,
+               strerror((int)-r));
 }
 
 static void hash_arguments(void)
@@ -127,7 +137,7 @@ void iw_chaos_left(const char *objects)
 {
     char line[LINE];
     snprintf(line, sizeof(line) - 1, "# left %s%s", chaos.full, objects);
-    put(line);
+    put_or_tell(line);
 }
 
 static void start(void)
@@ -136,13 +146,16 @@ static void start(void)
         iw_conf()->chaos[0] ? iw_plan_parse(&chaos.plan, iw_conf()->chaos) : NULL; /* all zeros */
     chaos.broken = wrong != NULL;
     if (wrong)
-        iw_log(IW_LOG_ERR, "ANYWARP_CHAOS=%s: %s; no faults", iw_conf()->chaos, wrong);
+        iw_log(IW_LOG_ASKED, "ANYWARP_CHAOS=%s: %s; no faults", iw_conf()->chaos, wrong);
     hash_arguments();
     name_process();
     if (!wrong && chaos.plan.replay[0])
         read_replay(chaos.plan.replay);
-    if (!wrong && chaos.plan.places[0])
-        chaos.broken = !iw_places_open(chaos.plan.places);
+    if (!wrong && chaos.plan.places[0] && !iw_places_open(chaos.plan.places)) {
+        iw_log(IW_LOG_ASKED, "ANYWARP_CHAOS: places=%s: cannot be used; no faults",
+               chaos.plan.places);
+        chaos.broken = true;
+    }
     if (chaos.plan.ends)
         iw_guard_tell(tell_crash);
 }
@@ -223,7 +236,7 @@ static uint64_t decide_locked(enum iw_fault fault, const struct object *o, uint6
     if (!asked && chaos.plan.replay[0] && !replayed(line, fault, o, call))
         return 0;
     iw_log(IW_LOG_INFO, "fault: %s", line);
-    put(line);
+    put_or_tell(line);
     return iw_plan_detail(&chaos.plan, chaos.process, fault, o->kind, o->number, call);
 }
 
