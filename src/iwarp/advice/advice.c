@@ -2,9 +2,11 @@
 #include "advice/advice.h"
 
 #include "common/append.h"
+#include "env/log.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +57,15 @@ static bool note(enum iw_finding finding, const char *object, const struct iw_st
     return is_new;
 }
 
+static void put(const char *record)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    long r = append(iw_conf()->check, record, strlen(record));
+    if (r && !atomic_flag_test_and_set(&told))
+        iw_log(IW_LOG_ASKED, "ANYWARP_CHECK=%s: %s: findings are missing there", iw_conf()->check,
+               strerror((int)-r));
+}
+
 void iw_advise(enum iw_finding finding, const char *object, const struct iw_stack *stack,
                const char *fmt, ...)
 {
@@ -72,7 +83,7 @@ void iw_advise(enum iw_finding finding, const char *object, const struct iw_stac
     if (stack)
         iw_stack_print(stack, record + len, sizeof(record) - 1 - (size_t)len);
     strcat(record, "\n");
-    append(iw_conf()->check, record, strlen(record));
+    put(record);
     errno = saved;
 }
 
