@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -91,12 +92,19 @@ static void forbid_getrandom(void)
 /** What is left is given out, and then there is an error, each time. */
 static void fails_without_source(void **state)
 {
+    static const char told[] =
+        "anywarp: no random numbers, and so no keys and no queue pairs: Function not implemented\n";
+    char text[512];
     uint32_t n;
-    int status;
+    int status, out[2];
     (void)state;
+    assert_int_equal(pipe(out), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        dup2(out[1], STDERR_FILENO);
+        setenv("VERBS_LOG_LEVEL", "2", 1);
+        unsetenv("VERBS_LOG_FILE");
         iw_random_fork(FORK_PREPARE);
         iw_random_fork(FORK_CHILD);
         if (iw_random32(&n))
@@ -107,10 +115,15 @@ static void fails_without_source(void **state)
                 _exit(2);
         _exit(iw_random32(&n) != -EIO || iw_random32(&n) != -EIO ? 3 : 0);
     }
+    close(out[1]);
     assert_int_equal(waitpid(child, &status, 0), child);
+    ssize_t len = read(out[0], text, sizeof(text));
+    close(out[0]);
     if (WEXITSTATUS(status) == 77)
         skip();
     assert_int_equal(status, 0);
+    assert_int_equal(len, strlen(told));
+    assert_memory_equal(text, told, strlen(told));
 }
 #endif
 

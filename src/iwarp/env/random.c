@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "env/random.h"
 
+#include "common/sys.h"
+#include "env/log.h"
+
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 
 #define NUMBERS 16
 
@@ -34,6 +38,17 @@ static void no_cleanup(void)
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 
+/* OpenSSL does not say what the kernel has against it. */
+static void tell(void)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    uint8_t byte;
+    long r = sys_getrandom(&byte, 1);
+    if (!atomic_flag_test_and_set(&told))
+        iw_log(IW_LOG_WARN, "no random numbers, and so no keys and no queue pairs: %s",
+               r < 0 ? strerror((int)-r) : "OpenSSL has none");
+}
+
 static int fill(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -43,8 +58,10 @@ static int fill(void)
     int r = RAND_bytes((unsigned char *)buffer.numbers, sizeof(buffer.numbers));
     lock_put(&lock);
     errno = saved;
-    if (r != 1)
+    if (r != 1) {
+        tell();
         return -EIO;
+    }
     buffer.left = NUMBERS;
     buffer.life = atomic_load(&life);
     return 0;

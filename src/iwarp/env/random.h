@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/** @return 0, or -EIO if the generator fails: then no object may be made */
+/** @return 0, or -EIO if the generator fails: then no object may be made, and the log says why */
 int iw_random32(uint32_t *out);
 
 /** What the module does about fork(); see process/atfork.h. */

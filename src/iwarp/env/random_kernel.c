@@ -3,6 +3,10 @@
 #include "env/random.h"
 
 #include "common/sys.h"
+#include "env/log.h"
+
+#include <stdatomic.h>
+#include <string.h>
 
 #define NUMBERS 64 /* 256 bytes: no signal interrupts a call for that few */
 
@@ -20,6 +24,14 @@ void iw_random_fork(enum fork_step step)
     lock_fork(&lock, step);
 }
 
+static void tell(int error)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        iw_log(IW_LOG_WARN, "no random numbers, and so no keys and no queue pairs: %s",
+               strerror(error));
+}
+
 static int fill_locked(void)
 {
     assert_held(&lock);
@@ -27,8 +39,10 @@ static int fill_locked(void)
     do
         n = sys_getrandom(buffer.numbers, sizeof(buffer.numbers));
     while (n == -EINTR); /* early at boot it waits */
-    if (n != sizeof(buffer.numbers))
+    if (n != sizeof(buffer.numbers)) {
+        tell(n < 0 ? (int)-n : EIO);
         return -EIO;
+    }
     buffer.left = NUMBERS;
     return 0;
 }
