@@ -280,14 +280,16 @@ static long wait_for_work(struct iw_linger *l, struct epoll_event *ev)
     return sys_wait(iw_engine.wait_set, ev, WAKES);
 }
 
-/** The program has closed what it does not know: without descriptors there is nothing to do. */
+/** Without its epoll set there is nothing to do: a program may close what it does not know. */
 static void *end(int error)
 {
-    pthread_detach(pthread_self()); /* nobody waits for it */
-    atomic_store(&iw_engine.ended, error);
-    iw_log(IW_LOG_WARN,
-           "no connection goes on, as the program has closed descriptors that are not its own: %s",
+    bool closed = error == EBADF || error == EINVAL; /* or it has opened something else there */
+    pthread_detach(pthread_self());                  /* nobody waits for it */
+    iw_log(IW_LOG_WARN, "no connection goes on, as %s: %s",
+           closed ? "the program has closed descriptors that are not its own"
+                  : "the kernel refuses to wait for sockets, epoll_pwait()",
            strerror(error));
+    atomic_store(&iw_engine.ended, error);
     return NULL;
 }
 
@@ -484,6 +486,16 @@ static int engine_make_locked(void)
     return r;
 }
 
+static void tell_refusal(int error)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        iw_log(IW_LOG_WARN,
+               "no connection is run, as an epoll set, an eventfd, a timerfd or a thread is "
+               "refused: %s",
+               strerror(error));
+}
+
 int iw_engine_start(void)
 {
     int r = 0;
@@ -496,6 +508,8 @@ int iw_engine_start(void)
             __atomic_store_n(&iw_engine.started, true, __ATOMIC_RELEASE);
     }
     lock_put(&iw_engine.lock);
+    if (r)
+        tell_refusal(r);
     return r;
 }
 
