@@ -18,6 +18,7 @@ struct thread {
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_key;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list threads = {&threads, &threads};
 
@@ -33,15 +34,21 @@ static void leave(void *value)
 
 static void init(void)
 {
-    pthread_key_create(&key, leave);
+    has_key = pthread_key_create(&key, leave) == 0;
 }
 
-/** @return NULL if there are no more descriptors, or no memory */
-static struct thread *self(void)
+/** @return NULL if this thread has not waited, or cannot */
+static struct thread *known(void)
 {
     pthread_once(&once, init);
-    struct thread *t = pthread_getspecific(key);
-    if (t || !(t = calloc(1, sizeof *t)))
+    return has_key ? pthread_getspecific(key) : NULL;
+}
+
+/** @return NULL if there are no more descriptors or keys, or no memory */
+static struct thread *self(void)
+{
+    struct thread *t = known();
+    if (t || !has_key || !(t = calloc(1, sizeof *t)))
         return t;
     t->wake = (int)sys_eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (t->wake < 0 || pthread_setspecific(key, t)) {
@@ -65,13 +72,13 @@ int rs_wake_fd(void)
 
 void rs_wake_forked(void)
 {
-    pthread_once(&once, init);
-    struct thread *t = pthread_getspecific(key);
+    struct thread *t = known();
     pthread_mutex_init(&threads_lock, NULL);
     list_init(&threads);
+    if (!t)
+        return;
     pthread_setspecific(key, NULL);
-    if (t)
-        sys_close(t->wake);
+    sys_close(t->wake);
     free(t);
 }
 
@@ -97,7 +104,6 @@ RS_EXPORT void rs_interrupt(pthread_t id)
 
 bool rs_is_interrupted(void)
 {
-    pthread_once(&once, init);
-    const struct thread *t = pthread_getspecific(key);
+    const struct thread *t = known();
     return t && atomic_load_explicit(&t->may, memory_order_relaxed) && atomic_load(&t->is_over);
 }

@@ -193,7 +193,7 @@ bool rs_step(struct rs *rs);
 
 /* interrupt.c */
 
-/** This thread's eventfd; -1 if there are no more descriptors. */
+/** This thread's eventfd; -1 if there are no more descriptors, or keys of threads. */
 int rs_wake_fd(void);
 /** In a child of fork(): the eventfd is the parent's, too, whose wake-ups are not to be taken. */
 void rs_wake_forked(void);

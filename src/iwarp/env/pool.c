@@ -33,6 +33,7 @@ struct cache {
 static __thread struct cache cache;
 static pthread_key_t cache_key;
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+static bool has_key;
 
 void iw_pool_fork(enum fork_step step)
 {
@@ -63,7 +64,17 @@ static void cache_leave(void *arg)
 
 static void cache_key_make(void)
 {
-    pthread_key_create(&cache_key, cache_leave);
+    has_key = pthread_key_create(&cache_key, cache_leave) == 0;
+}
+
+/** Where there is no key, a thread keeps nothing: nobody would hear of its end. */
+static bool cache_is_known(void)
+{
+    if (!cache.known) {
+        pthread_once(&cache_once, cache_key_make);
+        cache.known = has_key && pthread_setspecific(cache_key, &cache) == 0;
+    }
+    return cache.known;
 }
 
 void *iw_pool_get(enum iw_pool_kind kind)
@@ -84,13 +95,8 @@ void iw_pool_put(enum iw_pool_kind kind, void *buf)
 {
     if (!buf)
         return;
-    if (cache.buf[kind]) {
+    if (!cache.buf[kind] && cache_is_known())
+        cache.buf[kind] = buf;
+    else
         shared_put(kind, buf);
-        return;
-    }
-    if (!cache.known) {
-        pthread_once(&cache_once, cache_key_make);
-        cache.known = pthread_setspecific(cache_key, &cache) == 0;
-    }
-    cache.buf[kind] = buf;
 }

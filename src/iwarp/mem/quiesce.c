@@ -20,8 +20,9 @@ atomic_bool iw_copy_fences;
 
 static struct iw_copier *_Atomic copiers;
 static pthread_key_t key;
+static bool has_key;
 
-/** For threads that came when there was no memory: one of them at a time copies. */
+/** For threads that came when there was no memory, or no key: one of them at a time copies. */
 static struct {
     pthread_mutex_t turn;
     struct iw_copier copier;
@@ -92,7 +93,7 @@ static void add(struct iw_copier *c)
 
 static void __attribute__((constructor)) prepare(void)
 {
-    pthread_key_create(&key, leave);
+    has_key = pthread_key_create(&key, leave) == 0;
     add(&reserve.copier);
     /* Now, as it takes long when there are threads. */
     if (sys_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0)
@@ -117,6 +118,18 @@ static struct iw_copier *make(void)
     return c;
 }
 
+/** One for as long as the thread lives, whose end is told by the key. */
+static struct iw_copier *own(void)
+{
+    struct iw_copier *c = unused();
+    if (!c)
+        c = make();
+    if (!c || pthread_setspecific(key, c) == 0)
+        return c;
+    atomic_store(&c->taken, false);
+    return NULL;
+}
+
 /** For a section only, in which no other such thread is. */
 static struct iw_copier *borrow(void)
 {
@@ -128,12 +141,8 @@ static struct iw_copier *borrow(void)
 
 struct iw_copier *iw_copier_take(void)
 {
-    struct iw_copier *c = unused();
+    struct iw_copier *c = has_key ? own() : NULL;
     if (!c)
-        c = make();
-    if (c)
-        pthread_setspecific(key, c);
-    else
         c = borrow();
     full_barrier(); /* is_alone() of another thread sees it, or this thread that one's change */
     iw_copier = c;

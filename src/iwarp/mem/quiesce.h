@@ -43,7 +43,8 @@ struct iw_copier {
 extern __thread struct iw_copier *iw_copier; /* of this thread, NULL: it has none yet */
 extern atomic_bool iw_copy_fences;           /* there is no membarrier(2) */
 
-/** A copier for this thread. Never NULL. */
+/** A copier for this thread. Never NULL: without memory or a key of threads it is one that such
+ * threads share, each for a section. */
 struct iw_copier *iw_copier_take(void);
 /** Somebody asked for the end of the section that this thread has just left. */
 void iw_copier_tell(struct iw_copier *c);
