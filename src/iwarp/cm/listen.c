@@ -6,6 +6,7 @@
 #include "conn/stream_tcp.h"
 #include "device/context.h"
 #include "env/conf.h"
+#include "env/error_text.h"
 #include "env/fd.h"
 #include "env/log.h"
 #include "faults/stream.h"
@@ -23,7 +24,7 @@
 #define ACCEPTS_A_PASS  32
 #define REQUEST_MS      5000
 #define STRANGER_MS     1000 /* who says nothing for so long waits for the other side to begin */
-#define PAUSE_MS        100  /* out of descriptors: look again then */
+#define PAUSE_MS        100  /* nothing can be accepted: look again then */
 
 /*
  * Programs pair connections by the order in which they were asked for: one thread at a time accepts
@@ -175,16 +176,40 @@ static unsigned children_max(const struct iw_cm *listener)
     return backlog > CHILDREN_MAX ? backlog : CHILDREN_MAX;
 }
 
-/** @return as accept4(); -EAGAIN, too, if there is no room for one: then the listener pauses */
+/** Whether there is no connection, or what is wrong is wrong with this one alone: accept(2) passes
+ * on what the network said of it. */
+static bool is_of_one(long error)
+{
+    switch (error) {
+    case -EAGAIN:
+    case -EINTR:
+    case -ECONNABORTED:
+    case -EHOSTDOWN:
+    case -EHOSTUNREACH:
+    case -ENETDOWN:
+    case -ENETUNREACH:
+    case -ENONET:
+    case -ENOPROTOOPT:
+    case -EOPNOTSUPP:
+    case -EPROTO:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/** @return as accept4(); -EAGAIN, too, if none can be accepted: then the listener pauses */
 static long accept_fd(struct iw_cm *listener)
 {
+    char text[IW_ERROR_TEXT_MAX];
     long fd;
     do
         fd = sys_accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     while (fd == -EMFILE && iw_fd_more());
-    if (fd != -EMFILE && fd != -ENFILE && fd != -ENOMEM && fd != -ENOBUFS)
+    if (fd >= 0 || is_of_one(fd))
         return fd;
-    iw_log(IW_LOG_WARN, "listener pauses: no descriptor or memory for a new connection");
+    iw_error_text((int)-fd, text);
+    iw_log(IW_LOG_WARN, "listener pauses: it cannot accept a connection: %s", text);
     iw_source_want(&listener->source, 0);
     iw_cm_set_timer(listener, PAUSE_MS);
     return -EAGAIN;
@@ -247,7 +272,7 @@ static bool accept_in_order(struct iw_cm *listener, struct iw_cm **leaves)
     assert_held(&in_order);
     long fd = accept_fd(listener);
     if (fd < 0)
-        return fd == -ECONNABORTED || fd == -EINTR;
+        return fd != -EAGAIN;
     if (!iw_cm_access_knock((int)fd)) {
         sys_close((int)fd);
         return true;

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * In a sandbox that refuses a system call or an address family, by a filter: what goes on without,
+ * and what is said of the rest. Each case is a process of its own, under its filter from the start.
+ */
+#include "cm_kit.h"
+#include "logfile.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SKIPPED    77
+#define QUIET_MS   500
+#define BUSY_US    100000 /* of them: more is no pause */
+#define ANY_FAMILY UINT32_MAX
+
+static long used_us(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+           u.ru_stime.tv_usec;
+}
+
+static void the_listener_pauses(void **state)
+{
+    struct cm_sides s;
+    struct rdma_conn_param param = {0};
+    (void)state;
+    cm_open(&s, NULL);
+    struct rdma_cm_id *id = cm_prepare(s.a, &s.addr);
+    assert_int_equal(rdma_connect(id, &param), 0);
+    long before = used_us();
+    cm_quiet(s.b, QUIET_MS);
+    assert_true(used_us() - before < BUSY_US);
+    assert_true(log_has("anywarp: listener pauses: *EPERM*"));
+    cm_drop(id);
+    cm_close(&s);
+}
+
+/* ---- */
+
+static const struct {
+    const char *name;
+    void (*test)(void **state);
+    uint32_t call, family; /* its first argument */
+    int error;
+} rows[] = {
+    {"accept4, EPERM", the_listener_pauses, SYS_accept4, ANY_FAMILY, EPERM},
+};
+
+/** @param family  ANY_FAMILY: the call as a whole */
+static bool refuse(uint32_t call, uint32_t family, int error)
+{
+    bool any = family == ANY_FAMILY;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, (uint8_t)(any ? 2 : 0), 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, family, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static int play(size_t i)
+{
+    const struct CMUnitTest tests[] = {{rows[i].name, rows[i].test, NULL, NULL, NULL}};
+    if (!refuse(rows[i].call, rows[i].family, rows[i].error))
+        return SKIPPED;
+    return cmocka_run_group_tests_name(rows[i].name, tests, log_setup, log_teardown);
+}
+
+int main(void)
+{
+    int result = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0)
+            exit(play(i));
+        if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+            return 1;
+        if (WEXITSTATUS(status) && result != 1)
+            result = WEXITSTATUS(status) == SKIPPED ? SKIPPED : 1;
+    }
+    return result;
+}
