@@ -49,18 +49,47 @@ static int play(int i)
     return iw_fd_more() == rows[i].more ? 0 : __LINE__;
 }
 
-static void above_1023_where_the_limit_allows(void **state)
+/** What the program has closed is not ours to take. @return 0, or the line where it went wrong */
+static int play_standard(int i)
 {
-    (void)state;
+    struct rlimit lim = {.rlim_cur = rows[i].soft, .rlim_max = rows[i].hard};
+    if (setrlimit(RLIMIT_NOFILE, &lim))
+        return __LINE__;
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        close(fd);
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        int to = iw_fd_high(open("/dev/null", O_RDONLY));
+        if (to <= STDERR_FILENO || !(fcntl(to, F_GETFD) & FD_CLOEXEC))
+            return __LINE__;
+        if (fcntl(0, F_GETFD) != -1)
+            return __LINE__;
+    }
+    return 0;
+}
+
+static void expect_all(int (*row)(int))
+{
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
         int status;
         pid_t child = fork();
         if (child == 0)
-            _exit(play(i));
+            _exit(row(i));
         assert_int_equal(waitpid(child, &status, 0), child);
         if (status)
             fail_msg("row %d: line %d", i, WEXITSTATUS(status));
     }
+}
+
+static void above_1023_where_the_limit_allows(void **state)
+{
+    (void)state;
+    expect_all(play);
+}
+
+static void above_standard_error(void **state)
+{
+    (void)state;
+    expect_all(play_standard);
 }
 
 static void a_number_tells_what_it_is(void **state)
@@ -88,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(above_1023_where_the_limit_allows),
+        cmocka_unit_test(above_standard_error),
         cmocka_unit_test(a_number_tells_what_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

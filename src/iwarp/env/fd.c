@@ -27,6 +27,8 @@ int iw_fd_high(int fd)
     do
         high = sys_fcntl(fd, F_DUPFD_CLOEXEC, FIRST);
     while ((high == -EINVAL || high == -EMFILE) && iw_fd_more());
+    if (high < 0 && fd <= STDERR_FILENO)
+        high = sys_fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (high < 0)
         return fd;
     sys_close(fd);

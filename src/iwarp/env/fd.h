@@ -3,7 +3,8 @@
  * Numbers of the descriptors that programs do not see: above 1023 where that is possible, as
  * programs that use select() need those below. The soft limit belongs to the whole program, whose
  * loops may go through all numbers below it: it is raised in steps, when a descriptor would be
- * refused without that.
+ * refused without that. Never those of standard input, output and error, which a program may have
+ * closed, unless there is no other.
  */
 #ifndef ANYWARP_ENV_FD_H
 #define ANYWARP_ENV_FD_H
@@ -11,7 +12,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/** @return the new number of the new descriptor @p fd, or @p fd where there is none above 1023 */
+/** @return the new number of the new descriptor @p fd; where there is none above 1023 @p fd, or
+ * another above 2 */
 int iw_fd_high(int fd);
 
 /** A socket. @return as iw_fd_high(), or a negative errno */
