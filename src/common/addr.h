@@ -4,7 +4,9 @@
 #define ANYWARP_ADDR_H
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,6 +34,15 @@ static inline socklen_t addr_len(const struct sockaddr *addr)
     default:
         return 0;
     }
+}
+
+/**
+ * Whether IPv4 alone is to be tried where a socket for both versions of IP failed with @p error:
+ * there may be no IPv6, or none for this process. A port that is taken is no reason.
+ */
+static inline bool addr_try_ipv4(int error)
+{
+    return error < 0 && error != -EADDRINUSE;
 }
 
 #define ADDR_PORT offsetof(struct sockaddr_in, sin_port)

@@ -3,6 +3,7 @@
  * In a sandbox that refuses a system call or an address family, by a filter: what goes on without,
  * and what is said of the rest. Each case is a process of its own, under its filter from the start.
  */
+#include "by_number.h"
 #include "cm_kit.h"
 #include "logfile.h"
 
@@ -51,6 +52,32 @@ static void the_listener_pauses(void **state)
     cm_close(&s);
 }
 
+/* ---- by number ---- */
+
+static void one_send(void **state)
+{
+    struct end x, y;
+    (void)state;
+    end_make(&x);
+    end_make(&y);
+    ends_connect(&x, &y);
+    end_send_once(&x, &y, 7);
+    end_drop(&x);
+    end_drop(&y);
+}
+
+static int run_one_send(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_send)};
+    return cmocka_run_group_tests_name("by number", tests, NULL, NULL);
+}
+
+static void by_number(void **state)
+{
+    (void)state;
+    assert_int_equal(ends_run(run_one_send), 0);
+}
+
 /* ---- */
 
 static const struct {
@@ -60,6 +87,9 @@ static const struct {
     int error;
 } rows[] = {
     {"accept4, EPERM", the_listener_pauses, SYS_accept4, ANY_FAMILY, EPERM},
+    {"no IPv6, EPERM", by_number, SYS_socket, AF_INET6, EPERM},
+    {"no IPv6, EACCES", by_number, SYS_socket, AF_INET6, EACCES},
+    {"no IPv6, EAFNOSUPPORT", by_number, SYS_socket, AF_INET6, EAFNOSUPPORT},
 };
 
 /** @param family  ANY_FAMILY: the call as a whole */

@@ -49,7 +49,7 @@ static int bind_to(struct iw_cm *listener, uint16_t port)
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
     int r = iw_cm_bind(listener, (struct sockaddr *)&six, false);
-    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
+    if (addr_try_ipv4(r))
         r = iw_cm_bind(listener, (struct sockaddr *)&four, false);
     return r;
 }
@@ -102,7 +102,7 @@ static int bind_datagrams(uint16_t port, int *out)
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
     int r = bind_one((struct sockaddr *)&six, sizeof(six), out);
-    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
+    if (addr_try_ipv4(r))
         r = bind_one((struct sockaddr *)&four, sizeof(four), out);
     return r;
 }

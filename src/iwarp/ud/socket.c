@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "ud/socket.h"
 
+#include "common/addr.h"
 #include "common/sys.h"
 #include "env/fd.h"
 
@@ -97,7 +98,7 @@ int iw_ud_open_group(void)
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(IW_UD_GROUP_PORT)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(IW_UD_GROUP_PORT)};
     int fd = open_group(AF_INET6, (struct sockaddr *)&six, sizeof(six));
-    if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
+    if (addr_try_ipv4(fd))
         fd = open_group(AF_INET, (struct sockaddr *)&four, sizeof(four));
     return fd;
 }
