@@ -351,11 +351,23 @@ static void test_interface_comes_and_goes(void **state)
 
 static void test_netlink_denied(void **state)
 {
+    union ibv_gid gid;
     char text[4096];
     (void)state;
     struct ibv_context *ctx = open_named("anywarp0");
     assert_int_equal(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0), -1);
-    expect_state(ctx, IBV_PORT_ACTIVE); /* nobody tells otherwise */
+    expect_state(ctx, IBV_PORT_DOWN);
+    set_up("lo", true);
+    add_address("lo:1", 0x7f000107);
+    expect_state(ctx, IBV_PORT_ACTIVE);
+    assert_int_equal(port_of(ctx).active_mtu, IBV_MTU_4096);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(ibv_query_gid(ctx, 1, i, &gid), 0);
+        const uint8_t ip[] = {127, 0, i == 1 ? 0 : 1, i == 1 ? 1 : 7};
+        assert_memory_equal(gid.raw + 12, ip, sizeof(ip));
+    }
+    if (ibv_query_gid(ctx, 1, 3, &gid) == 0 && gid.raw[15])
+        assert_memory_equal(gid.raw, &in6addr_loopback, sizeof(gid.raw));
     expect_no_event(ctx);
     assert_int_equal(ibv_close_device(ctx), 0);
 

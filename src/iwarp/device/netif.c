@@ -3,8 +3,8 @@
 
 #include "common/addr.h"
 #include "common/sys.h"
+#include "device/interfaces.h"
 
-#include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -15,12 +15,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define CARRIER 0x10000 /* IFF_LOWER_UP, of a header that does not go with <net/if.h> */
-
 static struct ifaddrs *interfaces(void)
 {
     struct ifaddrs *list;
-    return getifaddrs(&list) == 0 ? list : NULL;
+    iw_interfaces(&list);
+    return list;
 }
 
 /** An address may be listed under a label, "eth0:1". */
@@ -64,7 +63,7 @@ bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex)
         *ifindex = (unsigned)first->sll_ifindex;
     }
     bool found = first != NULL;
-    freeifaddrs(list);
+    iw_interfaces_free(list);
     return found;
 }
 
@@ -112,7 +111,7 @@ unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsign
                 gids[n] = e;
             n++;
         }
-    freeifaddrs(list);
+    iw_interfaces_free(list);
     return n;
 }
 
@@ -182,19 +181,16 @@ bool iw_netif_address(const char *interface, struct ibv_gid_entry *gid)
             best = i;
         }
     bool found = best && gid_of(list, best, gid);
-    freeifaddrs(list);
+    iw_interfaces_free(list);
     return found;
 }
 
 int iw_netif_locals(struct iw_cm_local **out)
 {
     struct ifaddrs *list;
-    int saved = errno, n = 0;
-    if (getifaddrs(&list)) {
-        n = -errno;
-        errno = saved;
+    int saved = errno, n = iw_interfaces(&list);
+    if (n)
         return n;
-    }
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
         n++;
     *out = calloc((size_t)n + 1, sizeof(**out));
@@ -211,7 +207,7 @@ int iw_netif_locals(struct iw_cm_local **out)
         if (link->sll_halen == sizeof(local->mac))
             memcpy(local->mac, link->sll_addr, sizeof(local->mac));
     }
-    freeifaddrs(list);
+    iw_interfaces_free(list);
     errno = saved;
     return n;
 }
@@ -226,12 +222,12 @@ bool iw_netif_exists(const char *interface)
 
 bool iw_netif_is_up(const char *interface)
 {
-    const unsigned up = IFF_UP | IFF_RUNNING | CARRIER;
+    const unsigned up = IFF_UP | IFF_RUNNING | IW_IFF_CARRIER;
     struct ifaddrs *list = interfaces();
     bool found = list == NULL;
     for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
         found = wanted(i, interface) && (i->ifa_flags & up) == up;
-    freeifaddrs(list);
+    iw_interfaces_free(list);
     return found;
 }
 
@@ -269,7 +265,7 @@ static unsigned largest(const char *interface, unsigned (*ask)(int fd, struct if
             max = value;
     }
     errno = saved;
-    freeifaddrs(list);
+    iw_interfaces_free(list);
     sys_close((int)fd);
     return max;
 }
