@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rsockets: who waits, for what, and what ends it. */
+#include "rsocket_kit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct sleeper {
+    pthread_t thread;
+    void *(*wait)(void *);
+    int fd;
+};
+
+static void *sleep_in_rrecv(void *arg)
+{
+    char c;
+    return (void *)(intptr_t)rrecv(*(int *)arg, &c, 1, 0);
+}
+
+static void *sleep_in_rpoll(void *arg)
+{
+    wait_for(*(int *)arg, POLLIN);
+    return NULL;
+}
+
+static void *sleep_in_raccept(void *arg)
+{
+    return (void *)(intptr_t)raccept(*(int *)arg, NULL, NULL);
+}
+
+static void *sleep_in_a_set(void *arg)
+{
+    struct epoll_event event = {EPOLLIN, {.u64 = 1}};
+    int set = repoll_create(0);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_ADD, *(int *)arg, &event), 0);
+    assert_int_equal(repoll_wait(set, &event, 1, WAIT_MS), 1);
+    assert_int_equal(rclose(set), 0);
+    return NULL;
+}
+
+static long cpu_ms(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+}
+
+static void who_waits_sleeps(void **unused)
+{
+    (void)unused;
+    struct ends e[3];
+    for (int i = 0; i < 3; i++)
+        join(&e[i]);
+    struct sleeper sleepers[] = {{0, sleep_in_rrecv, e[0].b},
+                                 {0, sleep_in_rpoll, e[1].b},
+                                 {0, sleep_in_a_set, e[2].b},
+                                 {0, sleep_in_raccept, e[0].listener}};
+    for (int i = 0; i < 4; i++)
+        pthread_create(&sleepers[i].thread, NULL, sleepers[i].wait, &sleepers[i].fd);
+    usleep(100000);
+    long before = cpu_ms();
+    usleep(1000000);
+    assert_in_range(cpu_ms() - before, 0, 100);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rsend(e[i].a, "x", 1, 0), 1);
+    struct sockaddr_in addr;
+    socklen_t len = sizeof addr;
+    int fd = stream();
+    assert_int_equal(rgetsockname(e[0].listener, (struct sockaddr *)&addr, &len), 0);
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(sleepers[i].thread, &result);
+        if (i == 3)
+            assert_int_equal(rclose((int)(intptr_t)result), 0);
+    }
+    assert_int_equal(rclose(fd), 0);
+    for (int i = 0; i < 3; i++)
+        part(&e[i]);
+}
+
+static void a_set_tells_of_both_kinds(void **unused)
+{
+    (void)unused;
+    struct ends e;
+    struct epoll_event event = {EPOLLIN, {.u64 = 1}}, found[4];
+    int pipe_ends[2], set = repoll_create(0);
+    char c;
+    join(&e);
+    assert_int_equal(pipe(pipe_ends), 0);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_ADD, e.b, &event), 0);
+    expect_errno(repoll_ctl(set, EPOLL_CTL_ADD, e.b, &event), EEXIST);
+    event.data.u64 = 2;
+    expect_errno(repoll_ctl(set, EPOLL_CTL_MOD, pipe_ends[0], &event), ENOENT);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_ADD, pipe_ends[0], &event), 0);
+    assert_int_equal(repoll_wait(set, found, 4, 0), 0);
+    assert_int_equal(rsend(e.a, "x", 1, 0), 1);
+    assert_int_equal(repoll_wait(set, found, 4, WAIT_MS), 1);
+    assert_int_equal(found[0].data.u64, 1);
+    assert_int_equal(found[0].events, EPOLLIN);
+    assert_int_equal(rrecv(e.b, &c, 1, 0), 1);
+    assert_int_equal(write(pipe_ends[1], "y", 1), 1);
+    assert_int_equal(repoll_wait(set, found, 4, WAIT_MS), 1);
+    assert_int_equal(found[0].data.u64, 2);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_DEL, pipe_ends[0], NULL), 0);
+    assert_int_equal(repoll_wait(set, found, 4, 0), 0);
+    expect_errno(repoll_wait(set, found, 0, 0), EINVAL);
+    expect_errno(repoll_ctl(set, EPOLL_CTL_ADD, set, &event), EINVAL);
+    expect_errno(repoll_ctl(set, EPOLL_CTL_ADD, -1, &event), EBADF);
+    expect_errno(repoll_create(1), EINVAL);
+    assert_int_equal(rclose(set), 0);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    part(&e);
+}
+
+static void *wait_and_read(void *arg)
+{
+    char c = 0;
+    wait_for(*(int *)arg, POLLIN);
+    rrecv(*(int *)arg, &c, 1, 0);
+    return (void *)(intptr_t)c;
+}
+
+/* One sleeps for room, the other for data: neither takes the other's wake-up. */
+static void two_threads_wait_for_one(void **unused)
+{
+    (void)unused;
+    static char block[MUCH];
+    for (int i = 0; i < 20; i++) {
+        struct ends e;
+        pthread_t sender, reader;
+        void *result;
+        join(&e);
+        pthread_create(&sender, NULL, send_much, &e.a);
+        pthread_create(&reader, NULL, wait_and_read, &e.a);
+        assert_int_equal(rrecv(e.b, block, sizeof block, MSG_WAITALL), MUCH);
+        assert_int_equal(rsend(e.b, "r", 1, 0), 1);
+        pthread_join(reader, &result);
+        assert_int_equal((intptr_t)result, 'r');
+        pthread_join(sender, &result);
+        assert_int_equal((intptr_t)result, MUCH);
+        part(&e);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_waits_sleeps),
+        cmocka_unit_test(a_set_tells_of_both_kinds),
+        cmocka_unit_test(two_threads_wait_for_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
