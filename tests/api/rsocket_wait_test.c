@@ -3,6 +3,8 @@
 #include "rsocket_kit.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -83,6 +85,78 @@ static void who_waits_sleeps(void **unused)
         part(&e[i]);
 }
 
+static void handler(int sig)
+{
+    (void)sig;
+}
+
+static void handle_signals(int flags)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+}
+
+/* Handlers with SA_RESTART end no call, nor do they make one short. */
+static void calls_go_on_after_signals(void **unused)
+{
+    (void)unused;
+    static char block[MUCH];
+    struct ends e;
+    struct sockaddr_in addr;
+    socklen_t len = sizeof addr;
+    void *result;
+    join(&e);
+    handle_signals(SA_RESTART);
+    struct sleeper sleepers[] = {
+        {0, sleep_in_rrecv, e.a}, {0, send_much, e.a}, {0, sleep_in_raccept, e.listener}};
+    for (int i = 0; i < 3; i++)
+        pthread_create(&sleepers[i].thread, NULL, sleepers[i].wait, &sleepers[i].fd);
+    for (int i = 0; i < 300; i++) {
+        pthread_kill(sleepers[i % 3].thread, SIGUSR1);
+        usleep(1000);
+    }
+    int fd = stream();
+    assert_int_equal(rgetsockname(e.listener, (struct sockaddr *)&addr, &len), 0);
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    pthread_join(sleepers[2].thread, &result);
+    assert_int_equal(rclose((int)(intptr_t)result), 0);
+    assert_int_equal(rclose(fd), 0);
+    assert_int_equal(rrecv(e.b, block, sizeof block, MSG_WAITALL), MUCH);
+    pthread_join(sleepers[1].thread, &result);
+    assert_int_equal((intptr_t)result, MUCH);
+    assert_int_equal(rsend(e.b, "x", 1, 0), 1);
+    pthread_join(sleepers[0].thread, &result);
+    assert_int_equal((intptr_t)result, 1);
+    part(&e);
+}
+
+static atomic_int outcome;
+
+static void *note_an_error(void *arg)
+{
+    char c;
+    outcome = rrecv(*(int *)arg, &c, 1, 0) < 0 ? errno : 0;
+    return NULL;
+}
+
+static void a_signal_ends_a_call(void **unused)
+{
+    (void)unused;
+    struct ends e;
+    pthread_t thread;
+    join(&e);
+    handle_signals(0);
+    outcome = -1;
+    pthread_create(&thread, NULL, note_an_error, &e.a);
+    while (outcome < 0) {
+        pthread_kill(thread, SIGUSR1);
+        usleep(1000);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(outcome, EINTR);
+    part(&e);
+}
+
 static void a_set_tells_of_both_kinds(void **unused)
 {
     (void)unused;
@@ -151,8 +225,8 @@ static void two_threads_wait_for_one(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_sleeps),
-        cmocka_unit_test(a_set_tells_of_both_kinds),
+        cmocka_unit_test(who_waits_sleeps),         cmocka_unit_test(calls_go_on_after_signals),
+        cmocka_unit_test(a_signal_ends_a_call),     cmocka_unit_test(a_set_tells_of_both_kinds),
         cmocka_unit_test(two_threads_wait_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

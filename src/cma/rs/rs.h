@@ -209,7 +209,11 @@ void rs_wake_drain(int fd);
 void rs_wake(int fd);
 /** Asks for a wake-up when something completes. Lock held. */
 void rs_arm(struct rs *rs);
-/** Waits, giving up the lock meanwhile, until @p ready(rs). @return 0, -EAGAIN, -EINTR, -ENOMEM */
+/**
+ * Waits, giving up the lock meanwhile, until @p ready(rs). A signal ends it unless every handler
+ * has SA_RESTART.
+ * @return 0, -EAGAIN, -EINTR, -EMFILE
+ */
 int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, int timeout_ms);
 uint64_t rs_now_us(void);
 /** Adds a waiter, or takes it off. Lock held; queue_lock guards the list, too. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Moving sockets on, and waiting for that. */
 #include "cma/rs/rs.h"
+
+#include "cm/port.h"
 #include "common/sys.h"
 
 #include <time.h>
@@ -99,6 +101,15 @@ static int sleep_on(struct rs *rs, int wake, int timeout_ms)
     return r;
 }
 
+/* As of the kernel's sockets, whose handlers with SA_RESTART end no call. */
+static bool goes_on(int r)
+{
+    int saved = errno;
+    bool on = r >= 0 || (r == -EINTR && !rs_is_interrupted() && iw_eventfd_restarts());
+    errno = saved;
+    return on;
+}
+
 int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, int timeout_ms)
 {
     rs_progress(rs);
@@ -134,7 +145,7 @@ int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, in
         rs_progress(rs);
         if (ready(rs))
             return 0;
-        if (r < 0)
+        if (!goes_on(r))
             return r;
     }
 }

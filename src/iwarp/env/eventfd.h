@@ -39,7 +39,7 @@ void iw_eventfd_fork(enum fork_step step);
  * Whether a wait that a signal interrupted goes on: every handler installed, those for faults like
  * SIGSEGV apart, has SA_RESTART.
  */
-bool iw_eventfd_restarts(void);
+IW_CM_EXPORT bool iw_eventfd_restarts(void);
 /** Closes it. */
 IW_CM_EXPORT void iw_eventfd_close(int fd);
 
