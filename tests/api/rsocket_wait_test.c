@@ -7,8 +7,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define ROOM 11000000 /* more than a connection takes while the peer stands still */
 
 struct sleeper {
     pthread_t thread;
@@ -157,6 +161,88 @@ static void a_signal_ends_a_call(void **unused)
     part(&e);
 }
 
+/* Has room for all of it, but stops before it takes any. @return how much came */
+static size_t take_late(int port)
+{
+    static char block[1 << 16];
+    struct sockaddr_in addr = loopback();
+    socklen_t len = sizeof addr;
+    int listener = stream(), room = ROOM;
+    size_t all = 0;
+    ssize_t n;
+    rsetsockopt(listener, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    rbind(listener, (struct sockaddr *)&addr, sizeof addr);
+    rlisten(listener, 1);
+    rgetsockname(listener, (struct sockaddr *)&addr, &len);
+    if (write(port, &addr, sizeof addr) != sizeof addr)
+        return 0;
+    int fd = raccept(listener, NULL, NULL);
+    raise(SIGSTOP);
+    while ((n = rrecv(fd, block, sizeof block, 0)) > 0)
+        all += (size_t)n;
+    return all;
+}
+
+/* @return the child; its listener is at @p addr */
+static pid_t start_taker(int pipe_ends[2], struct sockaddr_in *addr)
+{
+    assert_int_equal(pipe(pipe_ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        size_t came = take_late(pipe_ends[1]);
+        _exit(write(pipe_ends[1], &came, sizeof came) != sizeof came);
+    }
+    assert_int_equal(read(pipe_ends[0], addr, sizeof *addr), sizeof *addr);
+    return child;
+}
+
+struct disturbance {
+    pthread_t whom;
+    pid_t child;
+};
+
+static void *disturb(void *arg)
+{
+    const struct disturbance *d = arg;
+    for (int i = 0; i < 200; i++) { /* longer than a QP that is destroyed goes on sending */
+        pthread_kill(d->whom, SIGUSR1);
+        usleep(10000);
+    }
+    kill(d->child, SIGCONT);
+    return NULL;
+}
+
+static void a_signal_does_not_end_rclose(void **unused)
+{
+    (void)unused;
+    static char data[ROOM];
+    struct sockaddr_in addr;
+    size_t sent = 0, came = 0;
+    int pipe_ends[2], room = ROOM, status;
+    pthread_t thread;
+#ifdef __SANITIZE_THREAD__ /* which starts no thread in the child of a process with threads */
+    skip();
+#endif
+    struct disturbance d = {pthread_self(), start_taker(pipe_ends, &addr)};
+    int fd = stream();
+    assert_int_equal(rsetsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(waitpid(d.child, &status, WUNTRACED), d.child);
+    assert_true(WIFSTOPPED(status));
+    for (ssize_t n; (n = rsend(fd, data, ROOM - sent, MSG_DONTWAIT)) > 0;)
+        sent += (size_t)n;
+    handle_signals(0);
+    pthread_create(&thread, NULL, disturb, &d);
+    assert_int_equal(rclose(fd), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(read(pipe_ends[0], &came, sizeof came), sizeof came);
+    assert_int_equal(came, sent);
+    assert_int_equal(waitpid(d.child, &status, 0), d.child);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+}
+
 static void a_set_tells_of_both_kinds(void **unused)
 {
     (void)unused;
@@ -225,9 +311,9 @@ static void two_threads_wait_for_one(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_sleeps),         cmocka_unit_test(calls_go_on_after_signals),
-        cmocka_unit_test(a_signal_ends_a_call),     cmocka_unit_test(a_set_tells_of_both_kinds),
-        cmocka_unit_test(two_threads_wait_for_one),
+        cmocka_unit_test(who_waits_sleeps),          cmocka_unit_test(calls_go_on_after_signals),
+        cmocka_unit_test(a_signal_ends_a_call),      cmocka_unit_test(a_signal_does_not_end_rclose),
+        cmocka_unit_test(a_set_tells_of_both_kinds), cmocka_unit_test(two_threads_wait_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

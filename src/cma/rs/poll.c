@@ -88,7 +88,7 @@ static void delist(struct watch *watches, nfds_t n)
 static int nap(struct pollfd *fds, struct pollfd *kernel, const struct watch *watches, nfds_t n,
                int ms)
 {
-    int r = rs_sleep(kernel, n + 1, ms), found = 0;
+    int r = ms && rs_is_interrupted() ? -EINTR : rs_sleep(kernel, n + 1, ms), found = 0;
     if (r < 0)
         return r;
     for (nfds_t i = 0; i < n; i++) {

@@ -210,8 +210,9 @@ void rs_wake(int fd);
 /** Asks for a wake-up when something completes. Lock held. */
 void rs_arm(struct rs *rs);
 /**
- * Waits, giving up the lock meanwhile, until @p ready(rs). A signal ends it unless every handler
- * has SA_RESTART.
+ * Waits, giving up the lock meanwhile, until @p ready(rs).
+ * @param timeout_ms  -1: until then, but rs_interrupt() ends it, and a signal unless every handler
+ *                    has SA_RESTART; else time alone does
  * @return 0, -EAGAIN, -EINTR, -EMFILE
  */
 int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, int timeout_ms);
@@ -219,8 +220,7 @@ uint64_t rs_now_us(void);
 /** Adds a waiter, or takes it off. Lock held; queue_lock guards the list, too. */
 void rs_enlist(struct rs *rs, struct rs_waiter *w, int wake);
 void rs_delist(struct rs *rs, struct rs_waiter *w);
-/** poll(), that no program interposes. @return its result or -errno; -EINTR to who is interrupted
- * and would wait */
+/** poll(), that no program interposes. @return its result or -errno */
 int rs_sleep(struct pollfd *fds, nfds_t n, int timeout_ms);
 
 /* service.c */

@@ -93,6 +93,8 @@ static bool spin(struct rs *rs, bool (*ready)(const struct rs *rs))
 
 static int sleep_on(struct rs *rs, int wake, int timeout_ms)
 {
+    if (timeout_ms < 0 && rs_is_interrupted())
+        return -EINTR;
     struct pollfd fds[2] = {{.fd = wake, .events = POLLIN},
                             {.fd = rs->comp ? rs->comp->fd : -1, .events = POLLIN}};
     pthread_mutex_unlock(&rs->lock);
@@ -102,10 +104,11 @@ static int sleep_on(struct rs *rs, int wake, int timeout_ms)
 }
 
 /* As of the kernel's sockets, whose handlers with SA_RESTART end no call. */
-static bool goes_on(int r)
+static bool goes_on(int r, bool limited)
 {
     int saved = errno;
-    bool on = r >= 0 || (r == -EINTR && !rs_is_interrupted() && iw_eventfd_restarts());
+    bool on =
+        r >= 0 || (r == -EINTR && (limited || (!rs_is_interrupted() && iw_eventfd_restarts())));
     errno = saved;
     return on;
 }
@@ -145,7 +148,7 @@ int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, in
         rs_progress(rs);
         if (ready(rs))
             return 0;
-        if (!goes_on(r))
+        if (!goes_on(r, timeout_ms >= 0))
             return r;
     }
 }
@@ -154,8 +157,6 @@ int rs_sleep(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
     struct timespec t = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
     int saved = errno;
-    if (timeout_ms && rs_is_interrupted())
-        return -EINTR;
     long r = syscall(SYS_ppoll, fds, n, timeout_ms < 0 ? NULL : &t, NULL, 0);
     if (r < 0)
         r = -errno;
