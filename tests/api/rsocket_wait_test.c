@@ -12,7 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROOM 11000000 /* more than a connection takes while the peer stands still */
+#define ROUNDS 20
+#define ROOM   11000000 /* more than a connection takes while the peer stands still */
 
 struct sleeper {
     pthread_t thread;
@@ -278,6 +279,107 @@ static void a_set_tells_of_both_kinds(void **unused)
     part(&e);
 }
 
+static int shared;
+static atomic_int told, over; /* in this round; rounds */
+
+static void add(int fd, uint32_t events)
+{
+    struct epoll_event event = {events, {.fd = fd}};
+    assert_int_equal(repoll_ctl(shared, EPOLL_CTL_ADD, fd, &event), 0);
+}
+
+static void *take_one_a_round(void *unused)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        struct epoll_event event;
+        assert_int_equal(repoll_wait(shared, &event, 1, WAIT_MS), 1);
+        atomic_fetch_add(&told, 1);
+        while (over <= i)
+            usleep(1000);
+    }
+    return unused;
+}
+
+/* Two threads wait, and each is to have one of two new members. */
+static void add_and_take(const struct ends *e)
+{
+    usleep(3000); /* they sleep */
+    for (int i = 0; i < 2; i++)
+        add(e[i].b, EPOLLIN | EPOLLONESHOT);
+    usleep(20000);
+    told = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rsend(e[i].a, "x", 1, 0), 1);
+        for (int ms = 0; ms < WAIT_MS && told <= i; ms++)
+            usleep(1000);
+        assert_int_equal(told, i + 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        char c;
+        assert_int_equal(rrecv(e[i].b, &c, 1, 0), 1);
+        assert_int_equal(repoll_ctl(shared, EPOLL_CTL_DEL, e[i].b, NULL), 0);
+    }
+}
+
+/* Not only the one that learns of them first. */
+static void all_threads_learn_of_new_members(void **unused)
+{
+    (void)unused;
+    struct ends e[2];
+    pthread_t threads[2];
+    shared = repoll_create(0);
+    for (int i = 0; i < 2; i++) {
+        join(&e[i]);
+        pthread_create(&threads[i], NULL, take_one_a_round, NULL);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        add_and_take(e);
+        over++;
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        part(&e[i]);
+    }
+    assert_int_equal(rclose(shared), 0);
+}
+
+static void *take_all(void *last)
+{
+    struct epoll_event event = {0};
+    while (event.data.fd != *(int *)last)
+        assert_int_equal(repoll_wait(shared, &event, 1, WAIT_MS), 1);
+    return NULL;
+}
+
+/* Who waits for a set may be about to look at a socket that was taken out and closed. */
+static void sockets_come_and_go(void **unused)
+{
+    (void)unused;
+    struct sockaddr_in addr;
+    pthread_t thread;
+    int pipe_ends[2], listener = listen_at(&addr, 0);
+    assert_int_equal(pipe(pipe_ends), 0);
+    shared = repoll_create(0);
+    pthread_create(&thread, NULL, take_all, &pipe_ends[0]);
+    for (int i = 0; i < 300; i++) {
+        int fd = stream();
+        assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+        int child = raccept(listener, NULL, NULL);
+        add(child, EPOLLIN);
+        assert_int_equal(rsend(fd, "x", 1, 0), 1);
+        assert_int_equal(repoll_ctl(shared, EPOLL_CTL_DEL, child, NULL), 0);
+        assert_int_equal(rclose(child), 0);
+        assert_int_equal(rclose(fd), 0);
+    }
+    add(pipe_ends[0], EPOLLIN);
+    assert_int_equal(write(pipe_ends[1], "x", 1), 1);
+    pthread_join(thread, NULL);
+    assert_int_equal(rclose(shared), 0);
+    assert_int_equal(rclose(listener), 0);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+}
+
 static void *wait_and_read(void *arg)
 {
     char c = 0;
@@ -311,9 +413,14 @@ static void two_threads_wait_for_one(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_sleeps),          cmocka_unit_test(calls_go_on_after_signals),
-        cmocka_unit_test(a_signal_ends_a_call),      cmocka_unit_test(a_signal_does_not_end_rclose),
-        cmocka_unit_test(a_set_tells_of_both_kinds), cmocka_unit_test(two_threads_wait_for_one),
+        cmocka_unit_test(who_waits_sleeps),
+        cmocka_unit_test(calls_go_on_after_signals),
+        cmocka_unit_test(a_signal_ends_a_call),
+        cmocka_unit_test(a_signal_does_not_end_rclose),
+        cmocka_unit_test(a_set_tells_of_both_kinds),
+        cmocka_unit_test(all_threads_learn_of_new_members),
+        cmocka_unit_test(sockets_come_and_go),
+        cmocka_unit_test(two_threads_wait_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

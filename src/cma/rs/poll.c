@@ -37,6 +37,8 @@ short rs_revents(struct rs *rs, short events)
         return (short)((events & (POLLIN | POLLOUT)) | POLLOUT | POLLERR | POLLHUP);
     case RS_CONNECTING:
         return 0;
+    case RS_CLOSED:
+        return POLLNVAL;
     default:
         return POLLHUP;
     }
@@ -67,7 +69,7 @@ static void enlist(struct pollfd *kernel, struct watch *watches, nfds_t n, int w
         pthread_mutex_lock(&rs->lock);
         rs_enlist(rs, &watches[i].waiter, wake);
         rs_arm(rs);
-        kernel[i].fd = rs->comp && !rs->disconnected ? rs->comp->fd : -1;
+        kernel[i].fd = rs->phase == RS_CONNECTED && !rs->disconnected ? rs->comp->fd : -1;
         pthread_mutex_unlock(&rs->lock);
     }
 }
@@ -100,8 +102,13 @@ static int nap(struct pollfd *fds, struct pollfd *kernel, const struct watch *wa
     return found;
 }
 
+static bool has_changed(const struct rs_version *v)
+{
+    return v && atomic_load(v->now) != v->seen;
+}
+
 static int wait_for(struct pollfd *fds, struct pollfd *kernel, struct watch *watches, nfds_t n,
-                    int timeout)
+                    int timeout, const struct rs_version *v)
 {
     uint64_t start = rs_now_us(), end = start + (uint64_t)(timeout < 0 ? 0 : timeout) * 1000;
     uint64_t spun = start + rs_config()->polling_us;
@@ -128,12 +135,12 @@ static int wait_for(struct pollfd *fds, struct pollfd *kernel, struct watch *wat
         rs_wake_drain(wake);
         if (!found)
             found = look(fds, watches, n);
-        if (more < 0 || found + more)
+        if (more < 0 || found + more || has_changed(v))
             return more < 0 ? more : found + more;
     }
 }
 
-int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+int rs_poll(struct pollfd *fds, nfds_t nfds, int timeout, const struct rs_version *v)
 {
     struct pollfd few_fds[FEW + 1], *kernel = few_fds;
     struct watch few_watches[FEW], *watches = few_watches;
@@ -144,18 +151,27 @@ int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
     int r = -ENOMEM;
     if (kernel && watches) {
         for (nfds_t i = 0; i < nfds; i++) {
-            watches[i].rs = rs_get(fds[i].fd);
+            watches[i].rs = rs_hold(fds[i].fd);
             kernel[i] = (struct pollfd){watches[i].rs ? -1 : fds[i].fd,
                                         watches[i].rs ? POLLIN : fds[i].events, 0};
             fds[i].revents = 0;
         }
         kernel[nfds] = (struct pollfd){-1, POLLIN, 0};
-        r = wait_for(fds, kernel, watches, nfds, timeout);
+        r = wait_for(fds, kernel, watches, nfds, timeout, v);
+        for (nfds_t i = 0; i < nfds; i++)
+            if (watches[i].rs)
+                rs_release(watches[i].rs);
     }
     if (nfds > FEW) {
         free(kernel);
         free(watches);
     }
+    return r;
+}
+
+int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+    int r = rs_poll(fds, nfds, timeout, NULL);
     return r < 0 ? rs_fail(-r) : r;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * repoll: sets of sockets of both kinds, level triggered (EPOLLET is taken, and not needed). The
- * number of a set is an eventfd by which repoll_ctl() tells who waits that the set has changed.
+ * number of a set is a descriptor that nothing else is done with. Who waits has a copy of the
+ * members; repoll_ctl() makes another version and wakes all that wait, who copy again.
  */
 #include "cma/rs/rs.h"
 #include "common/sys.h"
@@ -19,6 +20,8 @@ struct set {
     pthread_mutex_t lock;
     struct member *members;
     unsigned count, room, first; /* first: whose turn it is to be told of first */
+    atomic_uint version;         /* changes with the lock held */
+    struct list waiters;         /* struct rs_waiter of threads that have a copy */
 };
 
 static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,6 +52,7 @@ int repoll_create(int flags)
         return rs_fail((int)-fd);
     }
     set->fd = (int)fd;
+    list_init(&set->waiters);
     pthread_mutex_init(&set->lock, NULL);
     pthread_mutex_lock(&sets_lock);
     list_add_tail(&sets, &set->link);
@@ -129,11 +133,11 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
         return rs_fail(EINVAL);
     pthread_mutex_lock(&set->lock);
     int r = change(set, op, fd, event);
+    atomic_fetch_add(&set->version, 1);
+    for (struct list *l = set->waiters.next; l != &set->waiters; l = l->next)
+        rs_wake(container_of(l, struct rs_waiter, link)->wake);
     pthread_mutex_unlock(&set->lock);
-    if (r < 0)
-        return rs_fail(-r);
-    rs_wake(set->fd);
-    return 0;
+    return r < 0 ? rs_fail(-r) : 0;
 }
 
 /* What rpoll() found, as events; members may have changed meanwhile. */
@@ -158,6 +162,43 @@ static int report(struct set *set, const struct pollfd *fds, unsigned count,
     return found;
 }
 
+/* A copy of the members, of which @p waiter is told if they change. @return NULL: no memory */
+static struct pollfd *copy(struct set *set, unsigned *count, struct rs_version *v,
+                           struct rs_waiter *waiter)
+{
+    pthread_mutex_lock(&set->lock);
+    *count = set->count;
+    *v = (struct rs_version){&set->version, atomic_load(&set->version)};
+    struct pollfd *fds = malloc((*count + 1) * sizeof *fds);
+    for (unsigned i = 0; fds && i < *count; i++) {
+        uint32_t asked = set->members[i].event.events;
+        fds[i] = (struct pollfd){asked ? set->members[i].fd : -1, (short)(asked & 0x7fff), 0};
+    }
+    if (fds)
+        list_add_tail(&set->waiters, &waiter->link);
+    pthread_mutex_unlock(&set->lock);
+    return fds;
+}
+
+/* @return events, 0 if the time is over or the set has changed, -errno */
+static int wait_once(struct set *set, struct epoll_event *events, int maxevents, int timeout)
+{
+    struct rs_waiter waiter = {.wake = rs_wake_fd()};
+    struct rs_version version;
+    unsigned count;
+    struct pollfd *fds = copy(set, &count, &version, &waiter);
+    if (!fds)
+        return -ENOMEM;
+    int r = rs_poll(fds, count, timeout, &version);
+    pthread_mutex_lock(&set->lock);
+    list_del(&waiter.link);
+    pthread_mutex_unlock(&set->lock);
+    if (r > 0)
+        r = report(set, fds, count, events, maxevents);
+    free(fds);
+    return r;
+}
+
 int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout)
 {
     struct set *set = find(epfd);
@@ -167,25 +208,12 @@ int repoll_wait(int epfd, struct epoll_event *events, int maxevents, int timeout
         return rs_fail(EINVAL);
     uint64_t end = rs_now_us() + (uint64_t)(timeout < 0 ? 0 : timeout) * 1000;
     for (;;) {
-        rs_wake_drain(set->fd);
-        pthread_mutex_lock(&set->lock);
-        unsigned count = set->count;
-        struct pollfd *fds = malloc((count + 1) * sizeof *fds);
-        for (unsigned i = 0; fds && i < count; i++) {
-            uint32_t asked = set->members[i].event.events;
-            fds[i] = (struct pollfd){asked ? set->members[i].fd : -1, (short)(asked & 0x7fff), 0};
-        }
-        pthread_mutex_unlock(&set->lock);
-        if (!fds)
-            return rs_fail(ENOMEM);
-        fds[count] = (struct pollfd){set->fd, POLLIN, 0};
         uint64_t now = rs_now_us();
         int left = timeout < 0 ? -1 : now < end ? (int)((end - now + 999) / 1000) : 0;
-        int r = rpoll(fds, count + 1, left);
-        if (r > 0)
-            r = report(set, fds, count, events, maxevents);
-        free(fds);
-        if (r != 0 || (timeout >= 0 && rs_now_us() >= end))
+        int r = wait_once(set, events, maxevents, left);
+        if (r < 0)
+            return rs_fail(-r);
+        if (r > 0 || (timeout >= 0 && rs_now_us() >= end))
             return r;
     }
 }

@@ -34,7 +34,8 @@ enum rs_phase {
     RS_LISTENING,
     RS_CONNECTING,
     RS_CONNECTED, /* from here on there is, or was, a connection */
-    RS_FAILED     /* to connect */
+    RS_FAILED,    /* to connect */
+    RS_CLOSED     /* rpoll() may look at it for a moment longer */
 };
 
 /** Sizes as options set them, fixed when the connection begins. */
@@ -68,7 +69,8 @@ struct rs_iomap {
 
 struct rs {
     pthread_mutex_t lock;
-    int fd; /* the socket's number: the descriptor of its event channel */
+    atomic_uint refs; /* its number, and each rpoll() that looks at it */
+    int fd;           /* the socket's number: the descriptor of its event channel */
     enum rs_phase phase;
     struct rs_sizes sizes;
     int flags;     /* O_NONBLOCK */
@@ -141,8 +143,14 @@ struct rs {
 struct rs *rs_get(int fd);
 /** A new socket with its channel, in the table; @return NULL and errno */
 struct rs *rs_create(const struct rs_sizes *sizes);
-/** Frees all that a socket holds. Not for one with waiters. */
+/**
+ * Takes a socket from the table, frees what it holds, and wakes who waits for it in rpoll(), where
+ * it is RS_CLOSED from then on. Its lock free.
+ */
 void rs_destroy(struct rs *rs);
+/** As rs_get(), and it stays until rs_release() whoever closes it. */
+struct rs *rs_hold(int fd);
+void rs_release(struct rs *rs);
 /** In a child of fork(): the sockets stay with the parent, and what they hold is lost. */
 void rs_forget_all(void);
 
@@ -255,6 +263,17 @@ void rs_close_plain(struct rs *listener);
 bool rs_can_send(const struct rs *rs);
 bool rs_can_recv(const struct rs *rs);
 short rs_revents(struct rs *rs, short events);
+/** What may change meanwhile, and how it was. */
+struct rs_version {
+    const atomic_uint *now;
+    unsigned seen;
+};
+/**
+ * rpoll() that also ends when another version is there than @p v, and this thread was woken.
+ * @param v  or NULL
+ * @return its result, -errno
+ */
+int rs_poll(struct pollfd *fds, nfds_t n, int timeout, const struct rs_version *v);
 /** Tells the peer of mappings it does not know yet. @return 0 or -errno; -EAGAIN: no room now */
 int rs_tell_iomaps(struct rs *rs);
 /** Sends from user memory one piece of at most @p len bytes. @return bytes or -errno */

@@ -9,6 +9,8 @@
 
 static _Atomic(struct rs *) sockets[NUMBERS];
 static atomic_int top;
+/* Held while a socket is taken from the table, or looked up by who does not own it. */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct rs *rs_get(int fd)
 {
@@ -17,8 +19,28 @@ struct rs *rs_get(int fd)
     return atomic_load_explicit(&sockets[fd], memory_order_acquire);
 }
 
+struct rs *rs_hold(int fd)
+{
+    pthread_mutex_lock(&table_lock);
+    struct rs *rs = rs_get(fd);
+    if (rs)
+        atomic_fetch_add(&rs->refs, 1);
+    pthread_mutex_unlock(&table_lock);
+    return rs;
+}
+
+void rs_release(struct rs *rs)
+{
+    if (atomic_fetch_sub(&rs->refs, 1) > 1)
+        return;
+    pthread_mutex_destroy(&rs->lock);
+    pthread_mutex_destroy(&rs->queue_lock);
+    free(rs);
+}
+
 void rs_forget_all(void)
 {
+    pthread_mutex_init(&table_lock, NULL);
     for (int fd = 0; fd < atomic_load_explicit(&top, memory_order_relaxed); fd++)
         atomic_store_explicit(&sockets[fd], NULL, memory_order_relaxed);
 }
@@ -47,6 +69,7 @@ struct rs *rs_create(const struct rs_sizes *sizes)
     sys_fcntl(rs->fd, F_SETFL, sys_fcntl(rs->fd, F_GETFL, 0) | O_NONBLOCK);
     pthread_mutex_init(&rs->lock, NULL);
     pthread_mutex_init(&rs->queue_lock, NULL);
+    atomic_init(&rs->refs, 1);
     rs->sizes = *sizes;
     rs->linger.l_onoff = 1;
     rs->keepalive_timer = -1;
@@ -68,7 +91,13 @@ no_channel:
 
 void rs_destroy(struct rs *rs)
 {
+    pthread_mutex_lock(&table_lock);
     atomic_store_explicit(&sockets[rs->fd], NULL, memory_order_release);
+    pthread_mutex_unlock(&table_lock);
+    pthread_mutex_lock(&rs->lock);
+    rs->phase = RS_CLOSED;
+    rs_wake_all(rs);
+    pthread_mutex_unlock(&rs->lock);
     rs_endpoint_destroy(rs);
     if (rs->id)
         rdma_destroy_id(rs->id);
@@ -76,7 +105,5 @@ void rs_destroy(struct rs *rs)
     if (rs->keepalive_timer >= 0)
         sys_close(rs->keepalive_timer);
     rdma_destroy_event_channel(rs->channel);
-    pthread_mutex_destroy(&rs->lock);
-    pthread_mutex_destroy(&rs->queue_lock);
-    free(rs);
+    rs_release(rs);
 }
