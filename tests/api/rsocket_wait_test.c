@@ -244,6 +244,33 @@ static void a_signal_does_not_end_rclose(void **unused)
     close(pipe_ends[1]);
 }
 
+static void *note_the_end_of_raccept(void *listener)
+{
+    outcome = raccept(*(int *)listener, NULL, NULL) < 0 ? errno : 0;
+    return NULL;
+}
+
+static void a_listener_is_shut(void **unused)
+{
+    (void)unused;
+    struct sockaddr_in addr;
+    int listener = listen_at(&addr, 0), fd = stream();
+    pthread_t thread;
+    outcome = -1;
+    assert_int_equal(rshutdown(listener, SHUT_WR), 0);
+    pthread_create(&thread, NULL, note_the_end_of_raccept, &listener);
+    usleep(20000);
+    assert_int_equal(outcome, -1);
+    assert_int_equal(rshutdown(listener, SHUT_RD), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(outcome, EINVAL);
+    expect_errno(raccept(listener, NULL, NULL), EINVAL);
+    wait_for(listener, POLLHUP);
+    expect_errno(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), ECONNREFUSED);
+    assert_int_equal(rclose(fd), 0);
+    assert_int_equal(rclose(listener), 0);
+}
+
 static void a_set_tells_of_both_kinds(void **unused)
 {
     (void)unused;
@@ -417,6 +444,7 @@ int main(void)
         cmocka_unit_test(calls_go_on_after_signals),
         cmocka_unit_test(a_signal_ends_a_call),
         cmocka_unit_test(a_signal_does_not_end_rclose),
+        cmocka_unit_test(a_listener_is_shut),
         cmocka_unit_test(a_set_tells_of_both_kinds),
         cmocka_unit_test(all_threads_learn_of_new_members),
         cmocka_unit_test(sockets_come_and_go),

@@ -16,11 +16,11 @@ static void leave_queue_locked(struct rs *listener, struct list *link)
     listener->waiting--;
 }
 
-/** Puts @p link at the end of one of the queues. @return false if too many wait */
+/** Puts @p link at the end of one of the queues. @return false if too many wait, or it was shut */
 static bool put_in_queue(struct rs *listener, struct list *queue, struct list *link)
 {
     pthread_mutex_lock(&listener->queue_lock);
-    bool room = listener->waiting < WAITING_MAX;
+    bool room = listener->waiting < WAITING_MAX && !listener->hung_up;
     if (room) {
         listener->waiting++;
         list_add_tail(queue, link);
@@ -118,7 +118,7 @@ bool rs_accept_ready(const struct rs *rs)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&rs->queue_lock;
     pthread_mutex_lock(lock);
-    bool ready = first(rs) || !list_empty(&rs->plain);
+    bool ready = rs->hung_up || first(rs) || !list_empty(&rs->plain);
     pthread_mutex_unlock(lock);
     return ready;
 }
@@ -170,6 +170,20 @@ void rs_close_plain(struct rs *listener)
         sys_close(fd);
 }
 
+void rs_shut_listener(struct rs *listener)
+{
+    rs_service_lock();
+    pthread_mutex_lock(&listener->lock); /* nobody takes in who is not ready to be closed */
+    pthread_mutex_lock(&listener->queue_lock);
+    listener->hung_up = true;
+    rs_wake_all(listener);
+    pthread_mutex_unlock(&listener->queue_lock);
+    rs_close_queue(listener);
+    rs_close_plain(listener);
+    pthread_mutex_unlock(&listener->lock);
+    rs_service_unlock();
+}
+
 int rlisten(int socket, int backlog)
 {
     struct rs *rs = rs_get(socket);
@@ -199,6 +213,8 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
     for (;;) {
         pthread_mutex_lock(&rs->lock);
         int r = rs_wait(rs, rs_accept_ready, rs->flags & O_NONBLOCK, -1);
+        if (r == 0 && rs->hung_up)
+            r = -EINVAL;
         pthread_mutex_unlock(&rs->lock);
         if (r < 0)
             return rs_fail(-r);

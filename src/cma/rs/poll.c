@@ -30,7 +30,8 @@ short rs_revents(struct rs *rs, short events)
     rs_progress(rs);
     switch (rs->phase) {
     case RS_LISTENING:
-        return rs_accept_ready(rs) ? events & (POLLIN | POLLRDNORM) : 0;
+        return (short)((rs_accept_ready(rs) ? events & (POLLIN | POLLRDNORM) : 0) |
+                       (rs->hung_up ? POLLHUP : 0));
     case RS_CONNECTED:
         return connected_revents(rs, events);
     case RS_FAILED:

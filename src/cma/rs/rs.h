@@ -100,7 +100,7 @@ struct rs {
     struct ibv_mr *rmr, *smr, *tmr;
     uint8_t *rbuf, *sbuf, *tables;
     bool readable, writable; /* directions that are open */
-    bool hung_up;            /* we shut both */
+    bool hung_up;            /* we shut both, or the listener, then under queue_lock, too */
     bool disconnected, disconnect_posted;
     int err;                /* what ended the connection, or 0 */
     bool watched, watching; /* the service knows comp; it waits for that */
@@ -257,6 +257,8 @@ void rs_arrived(struct rs *child);
 void rs_close_queue(struct rs *listener);
 /** Closes those that are no rsockets. No more come. */
 void rs_close_plain(struct rs *listener);
+/** No more come, and raccept() fails with EINVAL; who is in the queue is closed. */
+void rs_shut_listener(struct rs *listener);
 
 /* send.c, recv.c, poll.c */
 

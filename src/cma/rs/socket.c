@@ -149,6 +149,11 @@ int rshutdown(int socket, int how)
         return rs_dgram_shutdown(socket, how);
     if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
         return rs_fail(EINVAL);
+    if (rs->phase == RS_LISTENING) {
+        if (how != SHUT_WR)
+            rs_shut_listener(rs);
+        return 0;
+    }
     pthread_mutex_lock(&rs->lock);
     int r = rs->phase == RS_CONNECTED ? shut(rs, how, -1) : -ENOTCONN;
     pthread_mutex_unlock(&rs->lock);
