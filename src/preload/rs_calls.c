@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* librspreload.so: the calls that make, bind, describe and close sockets. */
+/* librspreload.so: the calls that make, bind and describe sockets. */
 #include "common/rs_plain.h"
 #include "preload/next.h"
+#include "preload/rs_close.h"
 #include "preload/rs_connect.h"
 #include "preload/rs_epoll.h"
 #include "preload/rs_numbers.h"
@@ -22,10 +23,10 @@
 #define KIND (~(SOCK_NONBLOCK | SOCK_CLOEXEC))
 
 typedef int socket_fn(int, int, int);
-typedef int fd_fn(int);
 typedef int fcntl_fn(int, int, ...);
 typedef int address_fn(int, const struct sockaddr *, socklen_t);
 typedef int name_fn(int, struct sockaddr *, socklen_t *);
+typedef int accept4_fn(int, struct sockaddr *, socklen_t *, int);
 
 /* ---- Making ---- */
 
@@ -73,7 +74,7 @@ static int on_rsocket(int fd, int domain, int type, int protocol)
 
 EXPORT int socket(int domain, int type, int protocol)
 {
-    int fd = NEXT(socket_fn *, "socket")(domain, type, protocol);
+    int fd = pre_fresh(NEXT(socket_fn *, "socket")(domain, type, protocol));
     if (fd < 0 || !pre_wanted(domain, type & KIND, protocol))
         return fd;
     pre_shield();
@@ -124,10 +125,10 @@ static int accept_ours(const struct pre_socket *s, struct sockaddr *addr, sockle
     if (rs < 0)
         return errno == EBADF ? errno = EINVAL, -1 : -1;
     if (rfcntl(rs, F_GETFL) < 0)
-        return accept_plain(rs, flags);
+        return accept_plain(pre_fresh(rs), flags);
     if (flags & SOCK_NONBLOCK)
         rfcntl(rs, F_SETFL, O_NONBLOCK);
-    int fd = NEXT(socket_fn *, "socket")(s->domain, SOCK_STREAM | (flags & ~KIND), 0);
+    int fd = pre_fresh(NEXT(socket_fn *, "socket")(s->domain, SOCK_STREAM | (flags & ~KIND), 0));
     return stand_for(fd, rs, s->domain, PRE_CONNECTED);
 }
 
@@ -135,8 +136,7 @@ EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
     struct pre_socket *s = pre_get(fd);
     if (!s)
-        return NEXT(int (*)(int, struct sockaddr *, socklen_t *, int), "accept4")(fd, addr, len,
-                                                                                  flags);
+        return pre_fresh(NEXT(accept4_fn *, "accept4")(fd, addr, len, flags));
     int r = accept_ours(s, addr, len, flags);
     pre_put(s);
     return r;
@@ -146,13 +146,13 @@ EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *len)
 {
     struct pre_socket *s = pre_get(fd);
     if (!s)
-        return NEXT(name_fn *, "accept")(fd, addr, len);
+        return pre_fresh(NEXT(name_fn *, "accept")(fd, addr, len));
     int r = accept_ours(s, addr, len, 0);
     pre_put(s);
     return r;
 }
 
-/* ---- Closing and duplicating ---- */
+/* ---- Ends and flags ---- */
 
 EXPORT int shutdown(int fd, int how)
 {
@@ -162,54 +162,6 @@ EXPORT int shutdown(int fd, int how)
     int r = rshutdown(s->rs, how);
     pre_put(s);
     return r;
-}
-
-/** Before a number goes, or becomes another. */
-static void leave(int fd)
-{
-    struct pre_socket *s = pre_get(fd);
-    pre_epoll_close(fd);
-    if (!s)
-        return;
-    pre_epoll_forget(fd);
-    pre_set(fd, NULL);
-    /* The number is still taken: what closes the rsocket is not in the way of another thread. */
-    pre_put(s);
-}
-
-EXPORT int close(int fd)
-{
-    if (pre_own_process())
-        leave(fd);
-    return NEXT(fd_fn *, "close")(fd);
-}
-
-static int duplicated(int from, int to)
-{
-    if (to < 0 || from == to || !pre_own_process())
-        return to;
-    struct pre_socket *s = pre_get(from);
-    leave(to);
-    if (s) {
-        pre_set(to, s);
-        pre_put(s);
-    }
-    return to;
-}
-
-EXPORT int dup(int fd)
-{
-    return duplicated(fd, NEXT(fd_fn *, "dup")(fd));
-}
-
-EXPORT int dup2(int from, int to)
-{
-    return duplicated(from, NEXT(int (*)(int, int), "dup2")(from, to));
-}
-
-EXPORT int dup3(int from, int to, int flags)
-{
-    return duplicated(from, NEXT(socket_fn *, "dup3")(from, to, flags));
 }
 
 static void set_flags(int fd, int flags)
@@ -231,7 +183,7 @@ static void set_flags(int fd, int flags)
         int r = NEXT(fcntl_fn *, #name)(fd, command, argument);                                    \
         if (r == 0 && command == F_SETFL)                                                          \
             set_flags(fd, (int)(uintptr_t)argument);                                               \
-        return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? duplicated(fd, r) : r;           \
+        return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? pre_duplicated(fd, r) : r;       \
     }
 
 FCNTL(fcntl)

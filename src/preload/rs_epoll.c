@@ -2,6 +2,7 @@
 #include "preload/rs_epoll.h"
 
 #include "preload/next.h"
+#include "preload/rs_close.h"
 #include "preload/rs_numbers.h"
 #include "preload/rs_wait.h"
 
@@ -80,26 +81,24 @@ static bool begin(struct set *set, int epfd)
     return false;
 }
 
-/* The number may have been that of a set whose end nobody saw: close_range(), a system call. */
-static int fresh(int epfd)
+void pre_epoll_fresh(int epfd)
 {
     struct set *set = epfd >= 0 ? lock_set(epfd) : NULL;
     if (!set)
-        return epfd;
+        return;
     set->fd = -1;
     set->count = 0;
     pthread_mutex_unlock(&set->lock);
-    return epfd;
 }
 
 EXPORT int epoll_create(int size)
 {
-    return fresh(NEXT(int (*)(int), "epoll_create")(size));
+    return pre_fresh(NEXT(int (*)(int), "epoll_create")(size));
 }
 
 EXPORT int epoll_create1(int flags)
 {
-    return fresh(NEXT(int (*)(int), "epoll_create1")(flags));
+    return pre_fresh(NEXT(int (*)(int), "epoll_create1")(flags));
 }
 
 /** @return a set, locked; NULL and errno */

@@ -13,6 +13,8 @@ void pre_epoll_plain(int fd);
 void pre_epoll_forget(int fd);
 /** A number is closed: it may be that of a set. */
 void pre_epoll_close(int epfd);
+/** A number is new: it may be that of a set whose end nobody saw, and whose eventfd may be gone. */
+void pre_epoll_fresh(int epfd);
 /** A call found less than it asked for: what EPOLLET told of @p events is told again. */
 void pre_epoll_used_up(int fd, uint32_t events);
 

@@ -157,6 +157,13 @@ if ! sanitized; then
     expect_status 'threads that are cancelled' cancelled 120 0
 fi
 
+# What TCP answers.
+for manner in '' --rsocket; do
+    port=$(free_port)
+    start sockets ${manner:+"$manner"} "$BUILDDIR/tests/apps/sockets" "$port"
+    expect_status "sockets $manner" sockets 120 0
+done
+
 # The library of that name that rdma-core brings, over our librdmacm.
 theirs=$(compgen -G '/usr/lib/*/rsocket/librspreload.so' | head -n 1)
 if [ -n "$theirs" ] && command -v iperf >/dev/null && ! sanitized; then

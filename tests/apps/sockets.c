@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program of sockets, one case after the other, with the answers of Linux: rspreload.sh plays it
+ * by TCP and on rsockets.
+ *
+ *     sockets PORT [CASE...]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LIMIT_S 100
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            fprintf(stderr, "%s:%d: %s, %s\n", __FILE__, __LINE__, #what, strerror(errno));        \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static int listener, ends[2];
+static struct sockaddr_in address;
+
+static void open_ends(void)
+{
+    CHECK((ends[0] = socket(AF_INET, SOCK_STREAM, 0)) >= 0);
+    CHECK(connect(ends[0], (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK((ends[1] = accept(listener, NULL, NULL)) >= 0);
+}
+
+static void close_ends(void)
+{
+    CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
+}
+
+/* ---- Numbers ---- */
+
+/** The number of ends[0] was closed: a file has it now, and its bytes. */
+static void file_takes_number(int fd)
+{
+    char bytes[8] = "";
+    CHECK(fd == ends[0]);
+    CHECK(write(fd, "file", 4) == 4);
+    CHECK(recv(ends[1], bytes, sizeof(bytes), 0) == 0);
+    CHECK(pread(fd, bytes, sizeof(bytes), 0) == 4 && !memcmp(bytes, "file", 4));
+    close_ends();
+}
+
+/** By a call that is not seen. */
+static int make_file(void)
+{
+    char path[] = "/tmp/sockets-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && unlink(path) == 0);
+    return fd;
+}
+
+static void closed_by_fclose(void)
+{
+    open_ends();
+    FILE *file = fdopen(ends[0], "r+");
+    CHECK(file && fclose(file) == 0);
+    file_takes_number(make_file());
+}
+
+static void closed_by_close_range(void)
+{
+    open_ends();
+    CHECK(close_range((unsigned)ends[0], (unsigned)ends[0], 0) == 0);
+    file_takes_number(make_file());
+}
+
+/** Nobody sees the end of the number, but that another one has it. */
+static void closed_unseen(void)
+{
+    char path[] = "/tmp/sockets-XXXXXX";
+    CHECK(close(mkstemp(path)) == 0);
+    open_ends();
+    CHECK(syscall(SYS_close, ends[0]) == 0);
+    int fd = open(path, O_RDWR);
+    CHECK(unlink(path) == 0);
+    file_takes_number(fd);
+}
+
+/* ---- All ---- */
+
+static const struct {
+    const char *name;
+    void (*play)(void);
+} cases[] = {
+    {"closed_by_close_range", closed_by_close_range},
+    {"closed_by_fclose", closed_by_fclose},
+    {"closed_unseen", closed_unseen},
+};
+
+static void listen_on(const char *port)
+{
+    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK((listener = socket(AF_INET, SOCK_STREAM, 0)) >= 0);
+    CHECK(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0);
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(listen(listener, 8) == 0);
+}
+
+static int is_asked(const char *name, char **names)
+{
+    for (char **n = names; *n; n++)
+        if (!strcmp(*n, name))
+            return 1;
+    return !*names;
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 2);
+    alarm(LIMIT_S);
+    listen_on(argv[1]);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (!is_asked(cases[i].name, argv + 2))
+            continue;
+        puts(cases[i].name);
+        fflush(stdout);
+        cases[i].play();
+    }
+    CHECK(close(listener) == 0);
+    puts("ok");
+    return 0;
+}
