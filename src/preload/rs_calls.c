@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -138,6 +139,7 @@ EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
     if (!s)
         return pre_fresh(NEXT(accept4_fn *, "accept4")(fd, addr, len, flags));
     int r = accept_ours(s, addr, len, flags);
+    pre_epoll_used_up(fd, EPOLLIN | EPOLLRDNORM);
     pre_put(s);
     return r;
 }
@@ -148,6 +150,7 @@ EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *len)
     if (!s)
         return pre_fresh(NEXT(name_fn *, "accept")(fd, addr, len));
     int r = accept_ours(s, addr, len, 0);
+    pre_epoll_used_up(fd, EPOLLIN | EPOLLRDNORM);
     pre_put(s);
     return r;
 }

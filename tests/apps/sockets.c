@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -89,6 +90,39 @@ static void closed_unseen(void)
     file_takes_number(fd);
 }
 
+/* ---- epoll ---- */
+
+static int set_of(int fd, uint32_t events)
+{
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {events, {.fd = fd}};
+    CHECK(set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
+    return set;
+}
+
+static void is_told(int set, int fd, uint32_t events)
+{
+    struct epoll_event event;
+    CHECK(epoll_wait(set, &event, 1, 20000) == 1);
+    CHECK(event.data.fd == fd && (event.events & events) == events);
+}
+
+static void edges_of_listener(void)
+{
+    int set = set_of(listener, EPOLLIN | EPOLLET), flags = fcntl(listener, F_GETFL);
+    CHECK(fcntl(listener, F_SETFL, flags | O_NONBLOCK) == 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK((ends[0] = socket(AF_INET, SOCK_STREAM, 0)) >= 0);
+        CHECK(connect(ends[0], (struct sockaddr *)&address, sizeof(address)) == 0);
+        is_told(set, listener, EPOLLIN);
+        CHECK((ends[1] = accept(listener, NULL, NULL)) >= 0);
+        CHECK(i == 1 || (accept(listener, NULL, NULL) < 0 && errno == EAGAIN));
+        close_ends();
+    }
+    CHECK(fcntl(listener, F_SETFL, flags) == 0);
+    CHECK(close(set) == 0);
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -98,6 +132,7 @@ static const struct {
     {"closed_by_close_range", closed_by_close_range},
     {"closed_by_fclose", closed_by_fclose},
     {"closed_unseen", closed_unseen},
+    {"edges_of_listener", edges_of_listener},
 };
 
 static void listen_on(const char *port)
