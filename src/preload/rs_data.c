@@ -41,12 +41,10 @@ static size_t length(const struct iovec *iov, size_t count)
 static ssize_t receive(int fd, struct pre_socket *s, struct msghdr *msg, int flags)
 {
     struct msghdr plain = {.msg_iov = msg->msg_iov, .msg_iovlen = msg->msg_iovlen};
-    size_t want = length(msg->msg_iov, msg->msg_iovlen);
     ssize_t n = -1;
     if (in_time(s, POLLIN, atomic_load(&s->recv_ms), flags))
         n = rrecvmsg(s->rs, &plain, flags);
-    if (n < (ssize_t)want)
-        pre_epoll_used_up(fd, EPOLLIN | EPOLLRDNORM);
+    pre_epoll_used_up(fd, EPOLLIN | EPOLLRDNORM);
     msg->msg_controllen = 0;
     msg->msg_namelen = 0;
     msg->msg_flags = 0;

@@ -123,6 +123,23 @@ static void edges_of_listener(void)
     CHECK(close(set) == 0);
 }
 
+static void edges_of_exact_reads(void)
+{
+    char bytes[4];
+    open_ends();
+    int set = set_of(ends[1], EPOLLIN | EPOLLET);
+    for (int i = 0; i < 3; i++) {
+        CHECK(send(ends[0], "abcd", 4, 0) == 4);
+        is_told(set, ends[1], EPOLLIN);
+        CHECK(recv(ends[1], bytes, 4, MSG_WAITALL) == 4);
+    }
+    CHECK(shutdown(ends[0], SHUT_WR) == 0);
+    is_told(set, ends[1], EPOLLIN);
+    CHECK(recv(ends[1], bytes, 4, 0) == 0);
+    close_ends();
+    CHECK(close(set) == 0);
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -132,6 +149,7 @@ static const struct {
     {"closed_by_close_range", closed_by_close_range},
     {"closed_by_fclose", closed_by_fclose},
     {"closed_unseen", closed_unseen},
+    {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
 };
 
