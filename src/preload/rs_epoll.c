@@ -229,6 +229,7 @@ static void forget(struct set *set, struct member *m, uint32_t unused)
 {
     (void)unused;
     take_off(set, m);
+    changed(set); /* who sleeps holds a reference to the socket */
 }
 
 void pre_epoll_forget(int fd)

@@ -8,10 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -107,6 +111,30 @@ static void is_told(int set, int fd, uint32_t events)
     CHECK(event.data.fd == fd && (event.events & events) == events);
 }
 
+struct waiter {
+    int set;
+    atomic_int thread;
+};
+
+static void *wait_for_one(void *data)
+{
+    struct waiter *w = data;
+    struct epoll_event event;
+    atomic_store(&w->thread, (int)syscall(SYS_gettid));
+    CHECK(epoll_wait(w->set, &event, 1, -1) == 1);
+    return NULL;
+}
+
+/** As far as can be seen from without. */
+static bool sleeps(int thread)
+{
+    char path[64], line[512] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fgets(line, sizeof(line), file) && fclose(file) == 0);
+    return strstr(line, ") S ");
+}
+
 static void edges_of_listener(void)
 {
     int set = set_of(listener, EPOLLIN | EPOLLET), flags = fcntl(listener, F_GETFL);
@@ -140,6 +168,27 @@ static void edges_of_exact_reads(void)
     CHECK(close(set) == 0);
 }
 
+/** Who closes a socket ends it, too, though another thread waits for it. */
+static void closed_beside_epoll(void)
+{
+    char byte;
+    pthread_t waiter;
+    int at;
+    open_ends();
+    struct waiter w = {set_of(ends[1], EPOLLIN), 0};
+    CHECK(pthread_create(&waiter, NULL, wait_for_one, &w) == 0);
+    while (!(at = atomic_load(&w.thread)) || !sleeps(at))
+        usleep(1000);
+    CHECK(close(ends[1]) == 0);
+    CHECK(recv(ends[0], &byte, 1, 0) == 0);
+    CHECK(close(ends[0]) == 0);
+    int other = eventfd(1, EFD_CLOEXEC);
+    struct epoll_event event = {EPOLLIN, {.fd = other}};
+    CHECK(other >= 0 && epoll_ctl(w.set, EPOLL_CTL_ADD, other, &event) == 0);
+    CHECK(pthread_join(waiter, NULL) == 0);
+    CHECK(close(other) == 0 && close(w.set) == 0);
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -149,6 +198,7 @@ static const struct {
     {"closed_by_close_range", closed_by_close_range},
     {"closed_by_fclose", closed_by_fclose},
     {"closed_unseen", closed_unseen},
+    {"closed_beside_epoll", closed_beside_epoll},
     {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
 };
