@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define FEW    64
+#define FREE   (-1)
+#define ENDED  (-2) /* free when nobody waits any more */
 #define ALWAYS (EPOLLERR | EPOLLHUP)
 #define CHANGE ((uintptr_t)&sets) /* what the kernel tells of struct set's change */
 
@@ -27,8 +29,11 @@ struct member {
 struct set {
     struct set *next;
     pthread_mutex_t lock;
-    int fd;     /* -1: free */
-    int change; /* eventfd in the kernel's set: ours has changed under who waits */
+    int fd;           /* or FREE, or ENDED */
+    int change;       /* eventfd in the kernel's set: ours has changed under who waits */
+    unsigned version; /* of members */
+    unsigned waiting,
+        behind; /* threads that wait for members of this version, and of earlier ones */
     struct member *members;
     unsigned count, room, first; /* first: whose turn it is to be told of first */
 };
@@ -51,8 +56,8 @@ __attribute__((constructor)) static void start(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-/** @return the set, locked; NULL: no rsocket was added to this one */
-static struct set *lock_set(int epfd)
+/** @return a set of that number, locked; or NULL */
+static struct set *lock_any(int epfd)
 {
     for (struct set *set = atomic_load(&sets); set; set = set->next) {
         pthread_mutex_lock(&set->lock);
@@ -61,6 +66,12 @@ static struct set *lock_set(int epfd)
         pthread_mutex_unlock(&set->lock);
     }
     return NULL;
+}
+
+/** @return the set, locked; NULL: there is none beside the kernel's */
+static struct set *lock_set(int epfd)
+{
+    return epfd < 0 ? NULL : lock_any(epfd);
 }
 
 /* Whoever sleeps in the kernel's set wakes when ours changes. */
@@ -81,13 +92,41 @@ static bool begin(struct set *set, int epfd)
     return false;
 }
 
+/* Who waits is on the old members until it is back: till then all are woken. */
+static void changed(struct set *set)
+{
+    uint64_t one = 1;
+    set->version++;
+    set->behind += set->waiting;
+    set->waiting = 0;
+    syscall(SYS_write, set->change, &one, sizeof one);
+}
+
+/* Lock held. */
+static void free_if_left(struct set *set)
+{
+    if (set->fd != ENDED || set->waiting || set->behind)
+        return;
+    syscall(SYS_close, set->change);
+    set->fd = FREE;
+}
+
+/* Lock held. */
+static void end(struct set *set)
+{
+    set->fd = ENDED;
+    set->count = 0;
+    changed(set);
+    free_if_left(set);
+}
+
 void pre_epoll_fresh(int epfd)
 {
-    struct set *set = epfd >= 0 ? lock_set(epfd) : NULL;
+    struct set *set = lock_set(epfd);
     if (!set)
         return;
-    set->fd = -1;
-    set->count = 0;
+    set->change = -1;
+    end(set);
     pthread_mutex_unlock(&set->lock);
 }
 
@@ -107,13 +146,17 @@ static struct set *make_set(int epfd)
     struct set *set = lock_set(epfd);
     if (set)
         return set;
+    if (epfd < 0) {
+        errno = EBADF;
+        return NULL;
+    }
     pthread_mutex_lock(&sets_lock);
     set = lock_set(epfd); /* another thread may have made it */
-    if (!set && (set = lock_set(-1)) == NULL && (set = calloc(1, sizeof *set))) {
+    if (!set && (set = lock_any(FREE)) == NULL && (set = calloc(1, sizeof *set))) {
         pthread_mutex_init(&set->lock, NULL);
         pthread_mutex_lock(&set->lock);
         set->next = atomic_load(&sets);
-        set->fd = -1;
+        set->fd = FREE;
         atomic_store(&sets, set);
     }
     if (set && set->fd < 0 && !begin(set, epfd)) {
@@ -130,12 +173,6 @@ static struct member *find(struct set *set, int fd)
         if (set->members[i].fd == fd)
             return &set->members[i];
     return NULL;
-}
-
-static void changed(const struct set *set)
-{
-    uint64_t one = 1;
-    syscall(SYS_write, set->change, &one, sizeof one);
 }
 
 static int add(struct set *set, int fd, const struct epoll_event *event)
@@ -258,9 +295,7 @@ void pre_epoll_close(int epfd)
     struct set *set = lock_set(epfd);
     if (!set)
         return;
-    set->fd = -1;
-    set->count = 0;
-    syscall(SYS_close, set->change);
+    end(set);
     pthread_mutex_unlock(&set->lock);
 }
 
@@ -307,35 +342,66 @@ static int kernel_wait(int epfd, struct epoll_event *events, int most, int timeo
     return n < 0 ? n : kept;
 }
 
+/* Lock held. @return whether all that slept when members changed have woken since */
+static bool back(struct set *set, unsigned version)
+{
+    if (version == set->version)
+        set->waiting--;
+    else
+        set->behind--;
+    free_if_left(set);
+    return !set->behind;
+}
+
+/* @return events that the set has, of what pre_poll() found */
+static int take(struct set *set, int epfd, unsigned version, const struct pollfd *fds,
+                unsigned count, struct epoll_event *events, int most)
+{
+    int r = 0;
+    uint64_t times;
+    pthread_mutex_lock(&set->lock);
+    bool all = back(set, version);
+    if (set->fd == epfd) {
+        if (all && fds[count].revents)
+            syscall(SYS_read, set->change, &times, sizeof times);
+        r = count ? report(set, fds, count, events, most) : 0;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return r;
+}
+
+/* Notes that this thread is about to wait. Lock held. @return NULL: no memory */
+static struct pollfd *list(struct set *set, int epfd, struct pollfd *few)
+{
+    struct pollfd *fds = set->count > FEW ? malloc((set->count + 1) * sizeof *fds) : few;
+    if (!fds)
+        return NULL;
+    for (unsigned i = 0; i < set->count; i++)
+        fds[i] = asked(&set->members[i]);
+    fds[set->count] = (struct pollfd){epfd, POLLIN, 0};
+    set->waiting++;
+    return fds;
+}
+
 /* @return events; 0: look again, or the time is over; -1 */
 static int look(int epfd, struct epoll_event *events, int most, int timeout_ms)
 {
-    struct pollfd few[FEW + 1], *fds = few;
-    struct set *set = lock_set(epfd);
+    struct pollfd few[FEW + 1];
+    struct set *set = pre_any() ? make_set(epfd) : NULL;
     if (!set)
         return kernel_wait(epfd, events, most, timeout_ms);
-    unsigned count = set->count;
-    if (count > FEW && !(fds = malloc((count + 1) * sizeof *fds))) {
-        pthread_mutex_unlock(&set->lock);
+    struct pollfd *fds = list(set, epfd, few);
+    unsigned count = set->count, version = set->version;
+    pthread_mutex_unlock(&set->lock);
+    if (!fds) {
         errno = ENOMEM;
         return -1;
     }
-    for (unsigned i = 0; i < count; i++)
-        fds[i] = asked(&set->members[i]);
-    fds[count] = (struct pollfd){epfd, POLLIN, 0};
-    pthread_mutex_unlock(&set->lock);
-
-    int r = pre_poll(fds, count + 1, timeout_ms);
+    int r = pre_poll(fds, count + 1, timeout_ms), saved = errno;
+    int found = take(set, epfd, version, fds, count, events, r > 0 ? most : 0);
+    errno = saved;
     if (r > 0) {
-        r = 0;
-        pthread_mutex_lock(&set->lock);
-        if (set->fd == epfd) {
-            uint64_t times;
-            if (fds[count].revents)
-                syscall(SYS_read, set->change, &times, sizeof times);
-            r = count ? report(set, fds, count, events, most) : 0;
-        }
-        pthread_mutex_unlock(&set->lock);
+        r = found;
         if (fds[count].revents && r < most) {
             int more = kernel_wait(epfd, events + r, most - r, 0);
             r = more > 0 ? r + more : r ? r : more;
@@ -354,6 +420,12 @@ static bool any_ours(int epfd)
     if (set)
         pthread_mutex_unlock(&set->lock);
     return set != NULL;
+}
+
+/* Without a mask nothing is lost by waiting for ours, too, that may come later. */
+static bool is_seen(int epfd, const sigset_t *mask)
+{
+    return any_ours(epfd) || (!mask && pre_any());
 }
 
 static int wait_for(int epfd, struct epoll_event *events, int most, int timeout_ms)
@@ -391,7 +463,7 @@ static int wait_masked(int epfd, struct epoll_event *events, int most, int timeo
 EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int most, int timeout,
                        const sigset_t *mask)
 {
-    if (any_ours(epfd))
+    if (is_seen(epfd, mask))
         return wait_masked(epfd, events, most, timeout, mask);
     return NEXT(int (*)(int, struct epoll_event *, int, int, const sigset_t *),
                 "epoll_pwait")(epfd, events, most, timeout, mask);
@@ -402,7 +474,7 @@ int epoll_pwait2(int epfd, struct epoll_event *events, int most, const struct ti
 EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int most,
                         const struct timespec *timeout, const sigset_t *mask)
 {
-    if (any_ours(epfd))
+    if (is_seen(epfd, mask))
         return wait_masked(epfd, events, most, pre_ms(timeout), mask);
     typedef int next_fn(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
     next_fn *next = NEXT(next_fn *, "epoll_pwait2");

@@ -16,8 +16,8 @@ void pre_epoll_close(int epfd);
 /** A number is new: it may be that of a set whose end nobody saw, and whose eventfd may be gone. */
 void pre_epoll_fresh(int epfd);
 /**
- * A call has taken something of what EPOLLET told of @p events, or found nothing: what is there then,
- * or comes, is told again. So what was not taken at once may be told twice.
+ * A call has taken something of what EPOLLET told of @p events, or found nothing: what is there
+ * then, or comes, is told again. So what was not taken at once may be told twice.
  */
 void pre_epoll_used_up(int fd, uint32_t events);
 

@@ -27,6 +27,7 @@ static void in_child(void)
     pthread_mutex_init(&free_lock, NULL);
     for (int fd = 0, end = atomic_load(&top); fd < end; fd++)
         atomic_store(&numbers[fd], NULL);
+    atomic_store(&top, 0);
 }
 
 __attribute__((constructor)) static void start(void)
@@ -65,6 +66,11 @@ static struct pre_socket *ref(int fd)
         if (refs)
             unref(s);
     }
+}
+
+bool pre_any(void)
+{
+    return atomic_load_explicit(&top, memory_order_relaxed) > 0;
 }
 
 struct pre_socket *pre_get(int fd)

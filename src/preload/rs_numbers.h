@@ -58,6 +58,8 @@ struct pre_socket *pre_new(int rs, int domain, enum pre_state state);
 void pre_set(int fd, struct pre_socket *s);
 /** Calls @p each for the numbers that stand for @p s, which stand for nothing afterwards. */
 void pre_release(struct pre_socket *s, void (*each)(int fd));
+/** Whether any number has ever stood for an rsocket. */
+bool pre_any(void);
 /** Not in a child of vfork(), which has our memory and descriptors of its own. */
 bool pre_own_process(void);
 

@@ -189,6 +189,62 @@ static void closed_beside_epoll(void)
     CHECK(close(other) == 0 && close(w.set) == 0);
 }
 
+#define THREADS 8
+
+static int crowd_set;
+static atomic_int crowd_began, crowd_heard;
+
+/** Takes one event, and is busy with it until all have theirs. */
+static void *take_one(void *unused)
+{
+    struct epoll_event event;
+    atomic_fetch_add(&crowd_began, 1);
+    CHECK(epoll_wait(crowd_set, &event, 1, -1) == 1);
+    atomic_fetch_add(&crowd_heard, 1);
+    while (atomic_load(&crowd_heard) < THREADS)
+        usleep(1000);
+    return unused;
+}
+
+static void start_crowd(pthread_t *threads)
+{
+    atomic_store(&crowd_began, 0);
+    atomic_store(&crowd_heard, 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, take_one, NULL) == 0);
+    while (atomic_load(&crowd_began) < THREADS)
+        usleep(1000);
+    usleep(10000);
+}
+
+/** What is added while many threads sleep is known to each of them. */
+static void crowd_hears(void)
+{
+    int mine[THREADS], peers[THREADS];
+    pthread_t threads[THREADS];
+    struct epoll_event event = {EPOLLIN | EPOLLONESHOT, {.u64 = 0}};
+    for (int i = 0; i < THREADS; i++) {
+        open_ends();
+        mine[i] = ends[0];
+        peers[i] = ends[1];
+    }
+    for (int round = 0; round < 20; round++) {
+        char byte;
+        crowd_set = set_of(listener, EPOLLIN);
+        start_crowd(threads);
+        for (int i = 0; i < THREADS; i++)
+            CHECK(epoll_ctl(crowd_set, EPOLL_CTL_ADD, peers[i], &event) == 0);
+        usleep(10000);
+        for (int i = 0; i < THREADS; i++)
+            CHECK(send(mine[i], "x", 1, 0) == 1);
+        for (int i = 0; i < THREADS; i++)
+            CHECK(pthread_join(threads[i], NULL) == 0 && recv(peers[i], &byte, 1, 0) == 1);
+        CHECK(close(crowd_set) == 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK(close(mine[i]) == 0 && close(peers[i]) == 0);
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -199,6 +255,7 @@ static const struct {
     {"closed_by_fclose", closed_by_fclose},
     {"closed_unseen", closed_unseen},
     {"closed_beside_epoll", closed_beside_epoll},
+    {"crowd_hears", crowd_hears},
     {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
 };
