@@ -179,6 +179,42 @@ static const struct {
     {"a message too long", MESSAGE(0, 1), 5},
 };
 
+static void await_bytes(const uint8_t *at, const char *text)
+{
+    struct ibv_wc wc;
+    do {
+        assert_int_equal(rdma_get_recv_comp(rogue.id, &wc), 1);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    } while (memcmp(at, text, strlen(text)));
+}
+
+/* Also as many as a stock rsocket has on a device with queues of 32768. */
+static void credits_of_all_sizes(void **unused)
+{
+    static const unsigned credits[] = {1, 0x7fff, 0x8000, 0xffff};
+    (void)unused;
+    for (size_t i = 0; i < sizeof credits / sizeof credits[0]; i++) {
+        struct ibv_wc wc;
+        uint32_t more = MESSAGE(4, credits[i]), grown = MESSAGE(4, (credits[i] + 1) & 0xffff);
+        prepare(&rogue);
+        put(rogue.hello + 2, credits[i], 2);
+        assert_int_equal(connect_with(&rogue, sizeof rogue.hello), 0);
+        int fd = accept_it();
+        assert_int_equal(rdma_post_send(rogue.id, NULL, &more, sizeof more, NULL, IBV_SEND_INLINE),
+                         0);
+        assert_int_equal(rdma_get_send_comp(rogue.id, &wc), 1);
+        assert_int_equal(rsend(fd, "hello", 5, MSG_DONTWAIT), 5);
+        await_bytes(rogue.memory + HALF, "hello");
+        assert_int_equal(
+            rdma_post_send(rogue.id, NULL, &grown, sizeof grown, NULL, IBV_SEND_INLINE), 0);
+        assert_int_equal(rdma_get_send_comp(rogue.id, &wc), 1);
+        assert_int_equal(rsend(fd, "again", 5, 0), 5);
+        await_bytes(rogue.memory + HALF + 5, "again");
+        assert_int_equal(rclose(fd), 0);
+        leave(&rogue);
+    }
+}
+
 static void expect_reset(int fd)
 {
     char c;
@@ -286,9 +322,9 @@ static void a_mapping_without_rights(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_hellos_are_refused),   cmocka_unit_test(bad_messages_end_a_connection),
-        cmocka_unit_test(more_than_was_offered),    cmocka_unit_test(buffers_that_are_not_there),
-        cmocka_unit_test(a_mapping_without_rights),
+        cmocka_unit_test(credits_of_all_sizes),          cmocka_unit_test(bad_hellos_are_refused),
+        cmocka_unit_test(bad_messages_end_a_connection), cmocka_unit_test(more_than_was_offered),
+        cmocka_unit_test(buffers_that_are_not_there),    cmocka_unit_test(a_mapping_without_rights),
     };
     return cmocka_run_group_tests(tests, begin, finish);
 }

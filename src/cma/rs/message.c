@@ -164,8 +164,8 @@ static void take_target(struct rs *rs)
 
 static int on_credit(struct rs *rs, uint16_t limit)
 {
-    if ((int16_t)(uint16_t)(limit - rs->sseq_comp) < 0 ||
-        (uint16_t)(limit - rs->sseq) > rs->peer.credits)
+    uint16_t left = rs->sseq_comp - rs->sseq, now = limit - rs->sseq;
+    if (now < left || now > rs->peer.credits)
         return -EPROTO;
     rs->sseq_comp = limit;
     take_target(rs);

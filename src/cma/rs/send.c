@@ -11,7 +11,7 @@
 static bool has_credit(const struct rs *rs)
 {
     int reserve = rs->peer.credits / 4 < RESERVE ? rs->peer.credits / 4 : RESERVE;
-    return (int16_t)(uint16_t)(rs->sseq_comp - rs->sseq) > reserve;
+    return (uint16_t)(rs->sseq_comp - rs->sseq) > reserve;
 }
 
 static bool has_room(const struct rs *rs)
