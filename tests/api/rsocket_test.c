@@ -324,6 +324,34 @@ static void each_direction_has_its_end(void **unused)
     part(&e);
 }
 
+/* As poll(2) tells of those of TCP: POLLHUP always, POLLRDHUP to who asks for it. */
+static void rpoll_tells_of_ends(void **unused)
+{
+    (void)unused;
+    struct ends e;
+    join(&e);
+    struct pollfd p[2] = {{e.a, POLLRDHUP, 0}, {e.b, 0, 0}};
+    assert_int_equal(rpoll(p, 2, 0), 0);
+    assert_int_equal(rshutdown(e.b, SHUT_WR), 0);
+    assert_int_equal(rpoll(p, 2, WAIT_MS), 1);
+    assert_int_equal(p[0].revents, POLLRDHUP);
+    p[0].events = 0;
+    assert_int_equal(rpoll(p, 2, 0), 0);
+    assert_int_equal(rshutdown(e.a, SHUT_WR), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rpoll(&p[i], 1, WAIT_MS), 1);
+        assert_int_equal(p[i].revents, POLLHUP);
+    }
+    part(&e);
+    join(&e);
+    assert_int_equal(rclose(e.a), 0);
+    wait_for(e.b, POLLRDHUP);
+    p[1] = (struct pollfd){e.b, 0, 0};
+    assert_int_equal(rpoll(&p[1], 1, 0), 0);
+    assert_int_equal(rclose(e.b), 0);
+    assert_int_equal(rclose(e.listener), 0);
+}
+
 static void an_end_is_seen(void **unused)
 {
     (void)unused;
@@ -512,6 +540,7 @@ int main(void)
         cmocka_unit_test(plain_peers_are_shown),
         cmocka_unit_test(over_ipv6),
         cmocka_unit_test(each_direction_has_its_end),
+        cmocka_unit_test(rpoll_tells_of_ends),
         cmocka_unit_test(an_end_is_seen),
         cmocka_unit_test(connecting_without_waiting),
         cmocka_unit_test(nobody_listens),

@@ -36,6 +36,7 @@ void rs_hang_up(struct rs *rs, int err)
     if (rs->disconnected)
         return;
     rs->disconnected = true;
+    rs->hung_up |= !rs->writable || err;
     rs->readable = rs->writable = false;
     rs->err = err;
     rs->so_error = err;

@@ -18,6 +18,8 @@ static short connected_revents(const struct rs *rs, short events)
         found |= events & (POLLIN | POLLRDNORM);
     if (rs_can_send(rs))
         found |= events & (POLLOUT | POLLWRNORM);
+    if (!rs->readable)
+        found |= events & POLLRDHUP;
     if (rs->err)
         found |= POLLERR;
     if (rs->hung_up)

@@ -100,7 +100,7 @@ struct rs {
     struct ibv_mr *rmr, *smr, *tmr;
     uint8_t *rbuf, *sbuf, *tables;
     bool readable, writable; /* directions that are open */
-    bool hung_up;            /* we shut both, or the listener, then under queue_lock, too */
+    bool hung_up; /* both ended, writing by us; or the listener, then under queue_lock, too */
     bool disconnected, disconnect_posted;
     int err;                /* what ended the connection, or 0 */
     bool watched, watching; /* the service knows comp; it waits for that */
