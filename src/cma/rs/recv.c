@@ -11,10 +11,11 @@ bool rs_can_recv(const struct rs *rs)
     return rs->unread || !rs->readable;
 }
 
-static void copy_out(const struct rs *rs, uint8_t *to, uint32_t len)
+static void copy_out(const struct rs *rs, size_t skip, uint8_t *to, uint32_t len)
 {
-    uint32_t end = rs->sizes.rbuf - rs->rbuf_at, first = len < end ? len : end;
-    memcpy(to, rs->rbuf + rs->rbuf_at, first);
+    uint32_t at = (rs->rbuf_at + (uint32_t)skip) % rs->sizes.rbuf;
+    uint32_t end = rs->sizes.rbuf - at, first = len < end ? len : end;
+    memcpy(to, rs->rbuf + at, first);
     memcpy(to + first, rs->rbuf, len - first);
 }
 
@@ -37,11 +38,24 @@ static void consume(struct rs *rs, uint32_t len)
     rs_give_credits(rs);
 }
 
-/* Lock held. @return bytes or -errno */
-static ssize_t receive(struct rs *rs, uint8_t *buf, size_t len, int flags)
+/* What is there behind @p skip bytes. Lock held. @return bytes */
+static ssize_t peek(const struct rs *rs, size_t skip, uint8_t *buf, size_t len)
+{
+    if (len > rs->unread - skip)
+        len = rs->unread - skip;
+    copy_out(rs, skip, buf, (uint32_t)len);
+    return (ssize_t)len;
+}
+
+/* Behind @p seen bytes that were peeked at. Lock held. @return bytes or -errno */
+static ssize_t receive(struct rs *rs, size_t seen, uint8_t *buf, size_t len, int flags)
 {
     bool nonblock = rs->flags & O_NONBLOCK || flags & MSG_DONTWAIT;
     size_t done = 0;
+    if (seen)
+        return peek(rs, seen, buf, len);
+    if (flags & MSG_PEEK) /* more may have come than the last time */
+        rs_progress(rs);
     if (rs->phase == RS_CONNECTING) {
         rs_progress(rs);
         if (rs->phase == RS_CONNECTING)
@@ -57,11 +71,11 @@ static ssize_t receive(struct rs *rs, uint8_t *buf, size_t len, int flags)
             return done ? (ssize_t)done : r;
         if (!rs->unread)
             break;
-        uint32_t n = len - done < rs->unread ? (uint32_t)(len - done) : rs->unread;
-        copy_out(rs, buf + done, n);
-        done += n;
         if (flags & MSG_PEEK)
-            break;
+            return peek(rs, 0, buf, len);
+        uint32_t n = len - done < rs->unread ? (uint32_t)(len - done) : rs->unread;
+        copy_out(rs, 0, buf + done, n);
+        done += n;
         consume(rs, n);
         if (!(flags & MSG_WAITALL))
             break;
@@ -90,7 +104,7 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags)
     if (!rs)
         return datagram(socket, buf, len, flags, NULL, NULL);
     pthread_mutex_lock(&rs->lock);
-    ssize_t n = receive(rs, buf, len, flags);
+    ssize_t n = receive(rs, 0, buf, len, flags);
     pthread_mutex_unlock(&rs->lock);
     return n < 0 ? rs_fail((int)-n) : n;
 }
@@ -118,10 +132,11 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
     for (size_t i = 0; i < (size_t)msg->msg_iovlen; i++) {
         size_t len = msg->msg_iov[i].iov_len;
         bool more = done && !(flags & MSG_WAITALL); /* what is there, without waiting again */
-        n = receive(rs, msg->msg_iov[i].iov_base, len, flags | (more ? MSG_DONTWAIT : 0));
+        size_t seen = flags & MSG_PEEK ? (size_t)done : 0;
+        n = receive(rs, seen, msg->msg_iov[i].iov_base, len, flags | (more ? MSG_DONTWAIT : 0));
         if (n > 0)
             done += n;
-        if (n < 0 || (size_t)n != len || flags & MSG_PEEK)
+        if (n < 0 || (size_t)n != len)
             break;
     }
     pthread_mutex_unlock(&rs->lock);
