@@ -2,9 +2,11 @@
 /* rsockets: who waits, for what, and what ends it. */
 #include "rsocket_kit.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -14,6 +16,8 @@
 
 #define ROUNDS 20
 #define ROOM   11000000 /* more than a connection takes while the peer stands still */
+
+#define ROOM_OF_DEFAULT (1 << 17)
 
 struct sleeper {
     pthread_t thread;
@@ -90,6 +94,13 @@ static void who_waits_sleeps(void **unused)
         part(&e[i]);
 }
 
+static void skip_with_tsan(void)
+{
+#ifdef __SANITIZE_THREAD__ /* which starts no thread in the child of a process with threads */
+    skip();
+#endif
+}
+
 static void handler(int sig)
 {
     (void)sig;
@@ -162,10 +173,11 @@ static void a_signal_ends_a_call(void **unused)
     part(&e);
 }
 
-/* Has room for all of it, but stops before it takes any. @return how much came */
+/* Has room for all of it, and sends as much as the peer has room for, but stops before it takes
+ * any. @return how much came */
 static size_t take_late(int port)
 {
-    static char block[1 << 16];
+    static char block[ROOM_OF_DEFAULT];
     struct sockaddr_in addr = loopback();
     socklen_t len = sizeof addr;
     int listener = stream(), room = ROOM;
@@ -178,6 +190,8 @@ static size_t take_late(int port)
     if (write(port, &addr, sizeof addr) != sizeof addr)
         return 0;
     int fd = raccept(listener, NULL, NULL);
+    if (rsend(fd, block, sizeof block, 0) != sizeof block || read(port, block, 1) != 1)
+        return 0;
     raise(SIGSTOP);
     while ((n = rrecv(fd, block, sizeof block, 0)) > 0)
         all += (size_t)n;
@@ -187,7 +201,7 @@ static size_t take_late(int port)
 /* @return the child; its listener is at @p addr */
 static pid_t start_taker(int pipe_ends[2], struct sockaddr_in *addr)
 {
-    assert_int_equal(pipe(pipe_ends), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pipe_ends), 0);
     pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -198,50 +212,108 @@ static pid_t start_taker(int pipe_ends[2], struct sockaddr_in *addr)
     return child;
 }
 
-struct disturbance {
+struct stopped {
     pthread_t whom;
     pid_t child;
+    int pipe_ends[2], fd;
+    size_t sent;
+    atomic_bool goes_on;
+    bool disturbs;
 };
 
-static void *disturb(void *arg)
+/* To a child that stands still, until nothing more goes. */
+static void fill(struct stopped *s)
 {
-    const struct disturbance *d = arg;
+    static char data[ROOM];
+    struct sockaddr_in addr;
+    int room = ROOM, status;
+    s->whom = pthread_self();
+    s->child = start_taker(s->pipe_ends, &addr);
+    s->fd = stream();
+    assert_int_equal(rsetsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+    assert_int_equal(rconnect(s->fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    for (ssize_t n = 0; n < ROOM_OF_DEFAULT; n = rrecv(s->fd, data, ROOM_OF_DEFAULT, MSG_PEEK))
+        usleep(1000);
+    assert_int_equal(write(s->pipe_ends[0], "", 1), 1);
+    assert_int_equal(waitpid(s->child, &status, WUNTRACED), s->child);
+    assert_true(WIFSTOPPED(status));
+    for (ssize_t n; (n = rsend(s->fd, data, ROOM - s->sent, MSG_DONTWAIT)) > 0;)
+        s->sent += (size_t)n;
+}
+
+static void *let_go_on(void *arg)
+{
+    struct stopped *s = arg;
     for (int i = 0; i < 200; i++) { /* longer than a QP that is destroyed goes on sending */
-        pthread_kill(d->whom, SIGUSR1);
+        if (s->disturbs)
+            pthread_kill(s->whom, SIGUSR1);
         usleep(10000);
     }
-    kill(d->child, SIGCONT);
+    s->goes_on = true;
+    kill(s->child, SIGCONT);
     return NULL;
+}
+
+static void expect_all(const struct stopped *s)
+{
+    size_t came = 0;
+    int status;
+    assert_int_equal(read(s->pipe_ends[0], &came, sizeof came), sizeof came);
+    assert_int_equal(came, s->sent);
+    assert_int_equal(waitpid(s->child, &status, 0), s->child);
+    close(s->pipe_ends[0]);
+    close(s->pipe_ends[1]);
 }
 
 static void a_signal_does_not_end_rclose(void **unused)
 {
     (void)unused;
-    static char data[ROOM];
-    struct sockaddr_in addr;
-    size_t sent = 0, came = 0;
-    int pipe_ends[2], room = ROOM, status;
+    struct stopped s = {.disturbs = true};
     pthread_t thread;
-#ifdef __SANITIZE_THREAD__ /* which starts no thread in the child of a process with threads */
-    skip();
-#endif
-    struct disturbance d = {pthread_self(), start_taker(pipe_ends, &addr)};
-    int fd = stream();
-    assert_int_equal(rsetsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
-    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
-    assert_int_equal(waitpid(d.child, &status, WUNTRACED), d.child);
-    assert_true(WIFSTOPPED(status));
-    for (ssize_t n; (n = rsend(fd, data, ROOM - sent, MSG_DONTWAIT)) > 0;)
-        sent += (size_t)n;
+    skip_with_tsan();
+    fill(&s);
     handle_signals(0);
-    pthread_create(&thread, NULL, disturb, &d);
-    assert_int_equal(rclose(fd), 0);
+    pthread_create(&thread, NULL, let_go_on, &s);
+    assert_int_equal(rclose(s.fd), 0);
     pthread_join(thread, NULL);
-    assert_int_equal(read(pipe_ends[0], &came, sizeof came), sizeof came);
-    assert_int_equal(came, sent);
-    assert_int_equal(waitpid(d.child, &status, 0), d.child);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
+    expect_all(&s);
+}
+
+/* Its end comes behind what was sent, without another call, when there is room for it. */
+static void rshutdown_need_not_wait(void **unused)
+{
+    (void)unused;
+    static char block[ROOM_OF_DEFAULT];
+    struct stopped s = {0};
+    pthread_t thread;
+    skip_with_tsan();
+    fill(&s);
+    /* Who takes this tells of new room twice, and has nothing left to tell with. */
+    assert_int_equal(rrecv(s.fd, block, sizeof block, MSG_WAITALL), sizeof block);
+    assert_int_equal(rfcntl(s.fd, F_SETFL, O_NONBLOCK), 0);
+    pthread_create(&thread, NULL, let_go_on, &s);
+    assert_int_equal(rshutdown(s.fd, SHUT_WR), 0);
+    assert_false(s.goes_on);
+    pthread_join(thread, NULL);
+    expect_all(&s);
+    assert_int_equal(rclose(s.fd), 0);
+}
+
+/* Nor is it lost when rclose() follows that. */
+static void rclose_waits_behind_rshutdown(void **unused)
+{
+    (void)unused;
+    struct stopped s = {0};
+    pthread_t thread;
+    skip_with_tsan();
+    fill(&s);
+    assert_int_equal(rfcntl(s.fd, F_SETFL, O_NONBLOCK), 0);
+    pthread_create(&thread, NULL, let_go_on, &s);
+    assert_int_equal(rshutdown(s.fd, SHUT_RDWR), 0);
+    assert_false(s.goes_on);
+    assert_int_equal(rclose(s.fd), 0);
+    pthread_join(thread, NULL);
+    expect_all(&s);
 }
 
 static void *note_the_end_of_raccept(void *listener)
@@ -444,6 +516,8 @@ int main(void)
         cmocka_unit_test(calls_go_on_after_signals),
         cmocka_unit_test(a_signal_ends_a_call),
         cmocka_unit_test(a_signal_does_not_end_rclose),
+        cmocka_unit_test(rshutdown_need_not_wait),
+        cmocka_unit_test(rclose_waits_behind_rshutdown),
         cmocka_unit_test(a_listener_is_shut),
         cmocka_unit_test(a_set_tells_of_both_kinds),
         cmocka_unit_test(all_threads_learn_of_new_members),

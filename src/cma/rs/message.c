@@ -93,14 +93,20 @@ int rs_post_write(struct rs *rs, uint64_t wr_id, const struct ibv_sge *sge, int 
     return post(rs, &write);
 }
 
-void rs_post_ctrl(struct rs *rs, enum rs_ctrl ctrl)
+void rs_give_end(struct rs *rs)
 {
-    bool last = ctrl == RS_CTRL_DISCONNECT;
-    if (rs->disconnected || rs->disconnect_posted)
+    bool told = rs->disconnected || rs->disconnect_posted, last = !rs->readable;
+    if (!told && !rs->ctrl) { /* when one completes, as for credits */
+        rs_service_watch(rs);
         return;
+    }
+    rs->end_due = false;
+    if (told)
+        return;
+    rs->ctrl--;
     rs->disconnect_posted = last;
-    rs_post(rs, RS_WR_CTRL(last ? WR_DISCONNECT : 0), NULL, 0, false, NULL,
-            RS_MESSAGE(RS_OP_CTRL, ctrl));
+    rs_post(rs, RS_WR_CTRL(last ? WR_DISCONNECT : 1), NULL, 0, false, NULL,
+            RS_MESSAGE(RS_OP_CTRL, last ? RS_CTRL_DISCONNECT : RS_CTRL_SHUTDOWN));
 }
 
 static bool has_free_half(const struct rs *rs)

@@ -102,6 +102,7 @@ struct rs {
     bool readable, writable; /* directions that are open */
     bool hung_up; /* both ended, writing by us; or the listener, then under queue_lock, too */
     bool disconnected, disconnect_posted;
+    bool end_due;           /* the peer is to be told what is shut, when there is room for that */
     int err;                /* what ended the connection, or 0 */
     bool watched, watching; /* the service knows comp; it waits for that */
 
@@ -181,6 +182,8 @@ void rs_meet(struct rs *rs, const struct rs_hello *peer);
 bool rs_harvest(struct rs *rs);
 /** Tells the peer of room that became free, if it is time. */
 void rs_give_credits(struct rs *rs);
+/** Tells the peer of the end that is due, behind what was sent. */
+void rs_give_end(struct rs *rs);
 /** Posts a message behind the Write of @p sge to @p to, if there is one. @return 0 or -errno */
 int rs_post(struct rs *rs, uint64_t wr_id, const struct ibv_sge *sge, int nsge, bool inlined,
             const struct rs_buffer *to, uint32_t message);
@@ -191,8 +194,6 @@ uint64_t rs_wr_data(uint32_t sbuf_bytes, unsigned sqe);
 #define RS_WR_CTRL(n) (UINT64_C(1) << 62 | (uint64_t)(n))
 /** The connection is over, for the reason @p err, 0: the peer or we ended it. */
 void rs_hang_up(struct rs *rs, int err);
-/** Posts DISCONNECT or SHUTDOWN. */
-void rs_post_ctrl(struct rs *rs, enum rs_ctrl ctrl);
 
 /* connect.c: with the lock held */
 

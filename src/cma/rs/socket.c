@@ -112,16 +112,11 @@ int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 
 static bool all_sent(const struct rs *rs)
 {
-    return rs->disconnected || rs->posted == rs->completed;
-}
-
-static bool ctrl_free(const struct rs *rs)
-{
-    return rs->disconnected || rs->ctrl > 0;
+    return rs->disconnected || (!rs->end_due && rs->posted == rs->completed);
 }
 
 /* Lock held. */
-static int shut(struct rs *rs, int how, int timeout_ms)
+static int shut(struct rs *rs, int how, bool nonblock, int timeout_ms)
 {
     bool recv = how != SHUT_WR, send = how != SHUT_RD;
     bool wrote = rs->writable;
@@ -131,14 +126,10 @@ static int shut(struct rs *rs, int how, int timeout_ms)
         rs->writable = false;
     rs->hung_up |= !rs->readable && !rs->writable;
     rs_wake_all(rs);
-    if (rs->disconnected || rs->disconnect_posted || (rs->writable || (!wrote && !recv)))
+    if (rs->writable)
         return 0;
-    int r = rs_wait(rs, ctrl_free, false, timeout_ms);
-    if (r < 0 || rs->disconnected)
-        return r == -EAGAIN ? 0 : r;
-    rs->ctrl--;
-    rs_post_ctrl(rs, rs->readable ? RS_CTRL_SHUTDOWN : RS_CTRL_DISCONNECT);
-    r = rs_wait(rs, all_sent, false, timeout_ms);
+    rs->end_due |= wrote || recv;
+    int r = rs_wait(rs, all_sent, nonblock, timeout_ms);
     return r == -EAGAIN ? 0 : r;
 }
 
@@ -155,7 +146,7 @@ int rshutdown(int socket, int how)
         return 0;
     }
     pthread_mutex_lock(&rs->lock);
-    int r = rs->phase == RS_CONNECTED ? shut(rs, how, -1) : -ENOTCONN;
+    int r = rs->phase == RS_CONNECTED ? shut(rs, how, rs->flags & O_NONBLOCK, -1) : -ENOTCONN;
     pthread_mutex_unlock(&rs->lock);
     return r < 0 ? rs_fail(-r) : 0;
 }
@@ -167,7 +158,7 @@ int rclose(int socket)
         return rs_repoll_close(socket) ? 0 : rs_dgram_close(socket);
     pthread_mutex_lock(&rs->lock);
     if (rs->phase == RS_CONNECTED)
-        shut(rs, SHUT_RDWR, CLOSE_MS);
+        shut(rs, SHUT_RDWR, false, CLOSE_MS);
     pthread_mutex_unlock(&rs->lock);
     rs_service_lock();
     rs_service_remove(rs);

@@ -53,6 +53,8 @@ void rs_progress(struct rs *rs)
     if (rs->phase == RS_CONNECTED) {
         any = rs_harvest(rs);
         rs_give_credits(rs);
+        if (rs->end_due)
+            rs_give_end(rs);
     }
     if (rs->phase == RS_CONNECTING || rs->phase == RS_LISTENING)
         any = rs_step(rs);
