@@ -316,6 +316,36 @@ static void rclose_waits_behind_rshutdown(void **unused)
     expect_all(&s);
 }
 
+static void *close_without_descriptors(void *arg)
+{
+    struct stopped *s = arg;
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    int next = dup(s->fd);
+    close(next);
+    none.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(rclose(s->fd), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    return NULL;
+}
+
+/* A thread that waits for the first time makes itself a descriptor, if it can. */
+static void rclose_waits_without_descriptors(void **unused)
+{
+    (void)unused;
+    struct stopped s = {0};
+    pthread_t closer, thread;
+    skip_with_tsan();
+    fill(&s);
+    pthread_create(&thread, NULL, let_go_on, &s);
+    pthread_create(&closer, NULL, close_without_descriptors, &s);
+    pthread_join(closer, NULL);
+    pthread_join(thread, NULL);
+    expect_all(&s);
+}
+
 static void *note_the_end_of_raccept(void *listener)
 {
     outcome = raccept(*(int *)listener, NULL, NULL) < 0 ? errno : 0;
@@ -518,6 +548,7 @@ int main(void)
         cmocka_unit_test(a_signal_does_not_end_rclose),
         cmocka_unit_test(rshutdown_need_not_wait),
         cmocka_unit_test(rclose_waits_behind_rshutdown),
+        cmocka_unit_test(rclose_waits_without_descriptors),
         cmocka_unit_test(a_listener_is_shut),
         cmocka_unit_test(a_set_tells_of_both_kinds),
         cmocka_unit_test(all_threads_learn_of_new_members),

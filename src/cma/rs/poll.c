@@ -122,8 +122,6 @@ static int wait_for(struct pollfd *fds, struct pollfd *kernel, struct watch *wat
     if (more < 0 || found + more || timeout == 0)
         return more < 0 ? more : found + more;
     int wake = kernel[n].fd = rs_wake_fd();
-    if (wake < 0)
-        return -ENOMEM;
     for (;;) {
         uint64_t now = rs_now_us();
         if (timeout >= 0 && now >= end)
@@ -133,7 +131,7 @@ static int wait_for(struct pollfd *fds, struct pollfd *kernel, struct watch *wat
         more = 0;
         found = look(fds, watches, n);
         if (!found)
-            more = nap(fds, kernel, watches, n, ms);
+            more = nap(fds, kernel, watches, n, rs_nap_ms(wake, ms));
         delist(watches, n);
         rs_wake_drain(wake);
         if (!found)

@@ -222,9 +222,11 @@ void rs_arm(struct rs *rs);
  * Waits, giving up the lock meanwhile, until @p ready(rs).
  * @param timeout_ms  -1: until then, but rs_interrupt() ends it, and a signal unless every handler
  *                    has SA_RESTART; else time alone does
- * @return 0, -EAGAIN, -EINTR, -EMFILE
+ * @return 0, -EAGAIN, -EINTR
  */
 int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, int timeout_ms);
+/** How long to sleep, of @p ms, with @p wake of rs_wake_fd(): without one, only briefly. */
+int rs_nap_ms(int wake, int ms);
 uint64_t rs_now_us(void);
 /** Adds a waiter, or takes it off. Lock held; queue_lock guards the list, too. */
 void rs_enlist(struct rs *rs, struct rs_waiter *w, int wake);

@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+#define NAP_MS 10 /* of a thread that nobody can wake */
+
 void rs_wake(int fd)
 {
     uint64_t one = 1;
@@ -93,6 +95,11 @@ static bool spin(struct rs *rs, bool (*ready)(const struct rs *rs))
     return false;
 }
 
+int rs_nap_ms(int wake, int ms)
+{
+    return wake < 0 && (ms < 0 || ms > NAP_MS) ? NAP_MS : ms;
+}
+
 static int sleep_on(struct rs *rs, int wake, int timeout_ms)
 {
     if (timeout_ms < 0 && rs_is_interrupted())
@@ -100,7 +107,7 @@ static int sleep_on(struct rs *rs, int wake, int timeout_ms)
     struct pollfd fds[2] = {{.fd = wake, .events = POLLIN},
                             {.fd = rs->comp ? rs->comp->fd : -1, .events = POLLIN}};
     pthread_mutex_unlock(&rs->lock);
-    int r = rs_sleep(fds, 2, timeout_ms);
+    int r = rs_sleep(fds, 2, rs_nap_ms(wake, timeout_ms));
     pthread_mutex_lock(&rs->lock);
     return r;
 }
@@ -125,8 +132,6 @@ int rs_wait(struct rs *rs, bool (*ready)(const struct rs *rs), bool nonblock, in
     if (spin(rs, ready))
         return 0;
     int wake = rs_wake_fd();
-    if (wake < 0)
-        return -EMFILE;
     uint64_t end = rs_now_us() + (uint64_t)timeout_ms * 1000;
     for (;;) {
         struct rs_waiter waiter;
