@@ -2,7 +2,11 @@
 /* rsockets: what programs know from sockets of TCP. */
 #include "rsocket_kit.h"
 
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 /* All that has come, whatever was peeked at before, and into however many pieces. */
@@ -29,10 +33,34 @@ static void peeking_shows_all(void **unused)
     part(&e);
 }
 
+static void *send_later(void *arg)
+{
+    usleep(100000);
+    return (void *)(intptr_t)rsend(*(int *)arg, "x", 1, 0);
+}
+
+/* A time in seconds that milliseconds cannot say. */
+static void rselect_waits_long(void **unused)
+{
+    (void)unused;
+    struct ends e;
+    struct timeval long_time = {(time_t)1 << 32, 0};
+    pthread_t thread;
+    fd_set set;
+    join(&e);
+    FD_ZERO(&set);
+    FD_SET(e.b, &set);
+    pthread_create(&thread, NULL, send_later, &e.a);
+    assert_int_equal(rselect(e.b + 1, &set, NULL, NULL, &long_time), 1);
+    pthread_join(thread, NULL);
+    part(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peeking_shows_all),
+        cmocka_unit_test(rselect_waits_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

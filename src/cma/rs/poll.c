@@ -207,14 +207,21 @@ static int keep(fd_set *set, const struct pollfd *fds, nfds_t count, short asked
     return found;
 }
 
+/* As much as an int can say. */
+static int milliseconds(const struct timeval *t)
+{
+    if (!t)
+        return -1;
+    return t->tv_sec > 2000000 ? 2000000000 : (int)(t->tv_sec * 1000 + (t->tv_usec + 999) / 1000);
+}
+
 int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
 {
     struct pollfd fds[FD_SETSIZE];
     if (nfds < 0 || nfds > FD_SETSIZE)
         return rs_fail(EINVAL);
     nfds_t count = from_sets(nfds, readfds, writefds, exceptfds, fds);
-    int ms = timeout ? (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000) : -1;
-    int r = rpoll(fds, count, ms);
+    int r = rpoll(fds, count, milliseconds(timeout));
     if (r < 0)
         return r;
     for (nfds_t i = 0; i < count; i++)
