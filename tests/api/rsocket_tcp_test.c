@@ -56,11 +56,34 @@ static void rselect_waits_long(void **unused)
     part(&e);
 }
 
+/* Of RDMA_INLINE as much as there is. */
+static void more_inline_than_there_is(void **unused)
+{
+    (void)unused;
+    static char block[1 << 16], copy[1 << 16];
+    struct sockaddr_in addr;
+    int listener = listen_at(&addr, 0), fd = stream(), value = 0xfffe, got = 0;
+    socklen_t len = sizeof got;
+    memset(block, 'x', sizeof block);
+    assert_int_equal(rsetsockopt(fd, SOL_RDMA, RDMA_INLINE, &value, sizeof value), 0);
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(rgetsockopt(fd, SOL_RDMA, RDMA_INLINE, &got, &len), 0);
+    assert_in_range(got, 64, value);
+    int child = raccept(listener, NULL, NULL);
+    assert_int_equal(rsend(fd, block, sizeof block, MSG_DONTWAIT), sizeof block);
+    assert_int_equal(rrecv(child, copy, sizeof copy, MSG_WAITALL), sizeof copy);
+    assert_memory_equal(copy, block, sizeof copy);
+    assert_int_equal(rclose(fd), 0);
+    assert_int_equal(rclose(child), 0);
+    assert_int_equal(rclose(listener), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peeking_shows_all),
         cmocka_unit_test(rselect_waits_long),
+        cmocka_unit_test(more_inline_than_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,19 @@ static int make_memory(struct rs *rs)
     return rs->tmr ? 0 : -errno;
 }
 
+/* No call tells how much the device can send inline. */
+static int make_qp(struct rs *rs, struct ibv_qp_init_attr *attr)
+{
+    while (rdma_create_qp(rs->id, NULL, attr) < 0) {
+        if (errno != EINVAL || attr->cap.max_inline_data <= 64)
+            return -errno;
+        attr->cap.max_inline_data /= 2;
+    }
+    if (rs->sizes.inlined > attr->cap.max_inline_data)
+        rs->sizes.inlined = (uint16_t)attr->cap.max_inline_data;
+    return 0;
+}
+
 static int make_queues(struct rs *rs)
 {
     struct ibv_context *device = rs->id->verbs;
@@ -81,9 +94,7 @@ static int make_queues(struct rs *rs)
                 .max_recv_sge = 1,
                 .max_inline_data = rs->sizes.inlined < 32 ? 32 : rs->sizes.inlined},
     };
-    if (rdma_create_qp(rs->id, NULL, &attr) < 0)
-        return -errno;
-    return 0;
+    return make_qp(rs, &attr);
 }
 
 static int post_receives(struct rs *rs)
