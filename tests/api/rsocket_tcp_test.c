@@ -78,12 +78,32 @@ static void more_inline_than_there_is(void **unused)
     assert_int_equal(rclose(listener), 0);
 }
 
+/* More pieces than messages may be under way. */
+static void pieces_are_gathered(void **unused)
+{
+    (void)unused;
+    static char data[1024 * 4], copy[sizeof data];
+    struct iovec pieces[1024];
+    struct ends e;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 7 + (i >> 6));
+    for (size_t i = 0, at = 0; i < 1024; at += pieces[i++].iov_len)
+        pieces[i] = (struct iovec){data + at, i == 500 ? sizeof data - 1023 * 1 : 1};
+    join(&e);
+    struct msghdr msg = {.msg_iov = pieces, .msg_iovlen = 1024};
+    assert_int_equal(rsendmsg(e.a, &msg, MSG_DONTWAIT), sizeof data);
+    assert_int_equal(rrecv(e.b, copy, sizeof copy, MSG_WAITALL), sizeof copy);
+    assert_memory_equal(copy, data, sizeof data);
+    part(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peeking_shows_all),
         cmocka_unit_test(rselect_waits_long),
         cmocka_unit_test(more_inline_than_there_is),
+        cmocka_unit_test(pieces_are_gathered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

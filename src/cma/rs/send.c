@@ -171,6 +171,26 @@ static ssize_t send_from(struct rs *rs, const uint8_t *buf, size_t len, bool non
     return (ssize_t)done;
 }
 
+/* Small pieces go together, copied to @p room. @return bytes at @p from */
+static size_t gather(const struct msghdr *msg, size_t *i, uint8_t *room, const uint8_t **from)
+{
+    const struct iovec *iov = &msg->msg_iov[*i];
+    size_t n = 0, left = (size_t)msg->msg_iovlen - *i;
+    if (left == 1 || iov[0].iov_len > RS_FIRST_STEP ||
+        iov[1].iov_len > RS_FIRST_STEP - iov[0].iov_len) {
+        ++*i;
+        *from = iov->iov_base;
+        return iov->iov_len;
+    }
+    for (; left && iov->iov_len <= RS_FIRST_STEP - n; iov++, left--, ++*i) {
+        if (iov->iov_len)
+            memcpy(room + n, iov->iov_base, iov->iov_len);
+        n += iov->iov_len;
+    }
+    *from = room;
+    return n;
+}
+
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
     struct rs *rs = rs_get(socket);
@@ -182,9 +202,11 @@ ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
     pthread_mutex_lock(&rs->lock);
     bool nonblock = rs->flags & O_NONBLOCK || flags & MSG_DONTWAIT;
     int r = begin(rs, nonblock);
-    for (size_t i = 0; r == 0 && i < (size_t)msg->msg_iovlen; i++) {
-        size_t len = msg->msg_iov[i].iov_len;
-        ssize_t n = send_from(rs, msg->msg_iov[i].iov_base, len, nonblock);
+    for (size_t i = 0; r == 0 && i < (size_t)msg->msg_iovlen;) {
+        uint8_t room[RS_FIRST_STEP];
+        const uint8_t *from;
+        size_t len = gather(msg, &i, room, &from);
+        ssize_t n = send_from(rs, from, len, nonblock);
         if (n < 0)
             r = (int)n;
         else
