@@ -4,7 +4,7 @@
 #include "common/sys.h"
 
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 #define LOW_WATER 2048
 #define ROUND     4096U
@@ -32,10 +32,22 @@ static void fix_sizes(struct rs *rs, const struct ibv_device_attr *device)
     s->rbuf = (s->rbuf + 2 * ROUND - 1) / (2 * ROUND) * 2 * ROUND;
 }
 
+/* The heap would keep them when the socket is closed. */
 static void *pages(size_t len)
 {
-    void *p = NULL;
-    return posix_memalign(&p, ROUND, len) ? NULL : memset(p, 0, len);
+    void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void give_back(void *p, size_t len)
+{
+    if (p)
+        munmap(p, len);
+}
+
+static size_t rbuf_size(const struct rs *rs)
+{
+    return rs->sizes.rbuf + (size_t)rs->slots * 4;
 }
 
 static size_t tables_size(const struct rs *rs)
@@ -46,15 +58,14 @@ static size_t tables_size(const struct rs *rs)
 static int make_memory(struct rs *rs)
 {
     const int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-    size_t rlen = rs->sizes.rbuf + (size_t)rs->slots * 4;
-    rs->rbuf = pages(rlen);
+    rs->rbuf = pages(rbuf_size(rs));
     rs->sbuf = pages(rs->sizes.sbuf);
     rs->tables = pages(tables_size(rs));
     rs->messages = calloc(rs->slots, sizeof *rs->messages);
     rs->peer_maps = calloc((size_t)rs->sizes.mappings + 1, sizeof *rs->peer_maps);
     if (!rs->rbuf || !rs->sbuf || !rs->tables || !rs->messages || !rs->peer_maps)
         return -ENOMEM;
-    rs->rmr = ibv_reg_mr(rs->id->pd, rs->rbuf, rlen, remote);
+    rs->rmr = ibv_reg_mr(rs->id->pd, rs->rbuf, rbuf_size(rs), remote);
     rs->smr =
         rs->rmr ? ibv_reg_mr(rs->id->pd, rs->sbuf, rs->sizes.sbuf, IBV_ACCESS_LOCAL_WRITE) : NULL;
     rs->tmr = rs->smr ? ibv_reg_mr(rs->id->pd, rs->tables, tables_size(rs), remote) : NULL;
@@ -149,9 +160,9 @@ void rs_endpoint_destroy(struct rs *rs)
         ibv_dereg_mr(rs->smr);
     if (rs->rmr)
         ibv_dereg_mr(rs->rmr);
-    free(rs->rbuf);
-    free(rs->sbuf);
-    free(rs->tables);
+    give_back(rs->rbuf, rbuf_size(rs));
+    give_back(rs->sbuf, rs->sizes.sbuf);
+    give_back(rs->tables, tables_size(rs));
     free(rs->messages);
     free(rs->peer_maps);
 }
