@@ -135,12 +135,52 @@ static void memory_goes_with_the_socket(void **unused)
     part(&e[19]);
 }
 
+static void expect_mapped(const struct sockaddr_in6 *addr)
+{
+    static const uint8_t mapped[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+    assert_int_equal(addr->sin6_family, AF_INET6);
+    assert_memory_equal(&addr->sin6_addr, mapped, sizeof mapped);
+}
+
+/* A socket of IPv6 shows addresses of IPv6. */
+static void a_listener_of_both(void **unused)
+{
+    (void)unused;
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6}, peer, name;
+    struct sockaddr_in addr = loopback(), own;
+    socklen_t len = sizeof any;
+    int off = 0, listener = rsocket(AF_INET6, SOCK_STREAM, 0), fd = stream();
+    assert_int_equal(rsetsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off), 0);
+    assert_int_equal(rbind(listener, (struct sockaddr *)&any, sizeof any), 0);
+    assert_int_equal(rlisten(listener, 4), 0);
+    assert_int_equal(rgetsockname(listener, (struct sockaddr *)&any, &len), 0);
+    addr.sin_port = any.sin6_port;
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    len = sizeof peer;
+    int child = raccept(listener, (struct sockaddr *)&peer, &len);
+    assert_int_equal(len, sizeof peer);
+    expect_mapped(&peer);
+    len = sizeof own;
+    assert_int_equal(rgetsockname(fd, (struct sockaddr *)&own, &len), 0);
+    assert_int_equal(own.sin_family, AF_INET);
+    assert_int_equal(own.sin_port, peer.sin6_port);
+    len = sizeof name;
+    assert_int_equal(rgetpeername(child, (struct sockaddr *)&name, &len), 0);
+    assert_memory_equal(&name, &peer, sizeof peer);
+    assert_int_equal(rgetsockname(child, (struct sockaddr *)&name, &len), 0);
+    expect_mapped(&name);
+    assert_int_equal(name.sin6_port, addr.sin_port);
+    assert_int_equal(rclose(fd), 0);
+    assert_int_equal(rclose(child), 0);
+    assert_int_equal(rclose(listener), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peeking_shows_all),           cmocka_unit_test(rselect_waits_long),
         cmocka_unit_test(more_inline_than_there_is),   cmocka_unit_test(pieces_are_gathered),
-        cmocka_unit_test(memory_goes_with_the_socket),
+        cmocka_unit_test(memory_goes_with_the_socket), cmocka_unit_test(a_listener_of_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

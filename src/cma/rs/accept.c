@@ -59,6 +59,7 @@ void rs_take_in(struct rs *listener, struct rdma_cm_event *event)
     child->phase = RS_CONNECTING;
     child->opts = listener->opts;
     child->nodelay = listener->nodelay;
+    child->six = listener->six;
     child->keepalive_s = listener->keepalive_s;
     child->listener = listener;
     rs_meet(child, &peer);
@@ -234,7 +235,7 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
             continue;
         }
         if (addr)
-            rs_copy_address(rdma_get_peer_addr(child->id), addr, addrlen);
+            rs_copy_address(rdma_get_peer_addr(child->id), child->six, addr, addrlen);
         return child->fd;
     }
 }

@@ -73,10 +73,10 @@ struct rs {
     int fd;           /* the socket's number: the descriptor of its event channel */
     enum rs_phase phase;
     struct rs_sizes sizes;
-    int flags;     /* O_NONBLOCK */
-    int so_error;  /* told once by SO_ERROR */
-    uint32_t opts; /* bit (1 << SO_...) of the flags that are only kept */
-    bool nodelay, v6only, reuse;
+    int flags;                        /* O_NONBLOCK */
+    int so_error;                     /* told once by SO_ERROR */
+    uint32_t opts;                    /* bit (1 << SO_...) of the flags that are only kept */
+    bool nodelay, v6only, reuse, six; /* six: of AF_INET6 */
     struct linger linger;
     int keepalive_s, keepalive_timer; /* descriptor or -1 */
     struct list waiters;

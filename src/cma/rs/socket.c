@@ -30,6 +30,7 @@ int rsocket(int domain, int type, int protocol)
         return rs_fail(err);
     }
     rs->id->route.addr.src_addr.sa_family = (sa_family_t)domain;
+    rs->six = domain == AF_INET6;
     return rs->fd;
 }
 
