@@ -175,12 +175,46 @@ static void a_listener_of_both(void **unused)
     assert_int_equal(rclose(listener), 0);
 }
 
+/* Closed members leave a set, and another one may have their number. */
+static void a_member_is_closed(void **unused)
+{
+    (void)unused;
+    struct ends e;
+    struct epoll_event event = {EPOLLIN, {.u64 = 1}};
+    int pipes[2][2], set = repoll_create(0), others[64], n = 0;
+    join(&e);
+    assert_int_equal(pipe(pipes[0]), 0);
+    assert_int_equal(pipe(pipes[1]), 0);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_ADD, pipes[0][0], &event), 0);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_ADD, e.b, &event), 0);
+    close(pipes[0][0]);
+    assert_int_equal(rclose(e.b), 0);
+    assert_int_equal(repoll_wait(set, &event, 1, 50), 0);
+    assert_int_equal(dup2(pipes[1][0], pipes[0][0]), pipes[0][0]);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_ADD, pipes[0][0], &event), 0);
+    do
+        others[n] = stream();
+    while (others[n++] != e.b && n < 64);
+    assert_int_equal(others[n - 1], e.b);
+    assert_int_equal(repoll_ctl(set, EPOLL_CTL_ADD, e.b, &event), 0);
+    while (n)
+        assert_int_equal(rclose(others[--n]), 0);
+    assert_int_equal(rclose(set), 0);
+    for (int i = 0; i < 2; i++) {
+        close(pipes[i][0]);
+        close(pipes[i][1]);
+    }
+    assert_int_equal(rclose(e.a), 0);
+    assert_int_equal(rclose(e.listener), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peeking_shows_all),           cmocka_unit_test(rselect_waits_long),
         cmocka_unit_test(more_inline_than_there_is),   cmocka_unit_test(pieces_are_gathered),
         cmocka_unit_test(memory_goes_with_the_socket), cmocka_unit_test(a_listener_of_both),
+        cmocka_unit_test(a_member_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

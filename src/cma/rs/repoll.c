@@ -81,6 +81,34 @@ void rs_repoll_forked(void)
     list_init(&sets);
 }
 
+/* Lock held. */
+static struct member *member_of(struct set *set, int fd)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (set->members[i].fd == fd)
+            return &set->members[i];
+    return NULL;
+}
+
+/* Lock held. */
+static void take_off(struct set *set, struct member *member)
+{
+    if (member)
+        *member = set->members[--set->count];
+}
+
+void rs_repoll_forget(int fd)
+{
+    pthread_mutex_lock(&sets_lock);
+    for (struct list *l = sets.next; l != &sets; l = l->next) {
+        struct set *set = container_of(l, struct set, link);
+        pthread_mutex_lock(&set->lock);
+        take_off(set, member_of(set, fd));
+        pthread_mutex_unlock(&set->lock);
+    }
+    pthread_mutex_unlock(&sets_lock);
+}
+
 static int grow(struct set *set)
 {
     if (set->count < set->room)
@@ -97,10 +125,7 @@ static int grow(struct set *set)
 /* Lock held. */
 static int change(struct set *set, int op, int fd, const struct epoll_event *event)
 {
-    struct member *member = NULL;
-    for (unsigned i = 0; i < set->count; i++)
-        if (set->members[i].fd == fd)
-            member = &set->members[i];
+    struct member *member = member_of(set, fd);
     switch (op) {
     case EPOLL_CTL_ADD:
         if (member)
@@ -117,7 +142,7 @@ static int change(struct set *set, int op, int fd, const struct epoll_event *eve
     case EPOLL_CTL_DEL:
         if (!member)
             return -ENOENT;
-        *member = set->members[--set->count];
+        take_off(set, member);
         return 0;
     default:
         return -EINVAL;
@@ -140,19 +165,24 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
     return r < 0 ? rs_fail(-r) : 0;
 }
 
-/* What rpoll() found, as events; members may have changed meanwhile. */
+/*
+ * What rpoll() found, as events; members may have changed meanwhile. One of the kernel's that was
+ * closed leaves the set here, unless its number may be another's by now.
+ */
 static int report(struct set *set, const struct pollfd *fds, unsigned count,
-                  struct epoll_event *events, int maxevents)
+                  const struct rs_version *v, struct epoll_event *events, int maxevents)
 {
     int found = 0;
     pthread_mutex_lock(&set->lock);
+    bool same = atomic_load(v->now) == v->seen;
     unsigned first = set->first++;
     for (unsigned i = 0; i < count && found < maxevents; i++) {
         const struct pollfd *p = &fds[(first + i) % count];
-        for (unsigned j = 0; p->revents && !(p->revents & POLLNVAL) && j < set->count; j++) {
-            struct member *m = &set->members[j];
-            if (m->fd != p->fd || !m->event.events)
-                continue;
+        struct member *m = p->revents ? member_of(set, p->fd) : NULL;
+        if (m && p->revents & POLLNVAL) {
+            if (same)
+                take_off(set, m);
+        } else if (m && m->event.events) {
             events[found++] = (struct epoll_event){(uint32_t)(uint16_t)p->revents, m->event.data};
             if (m->event.events & EPOLLONESHOT)
                 m->event.events = 0;
@@ -194,7 +224,7 @@ static int wait_once(struct set *set, struct epoll_event *events, int maxevents,
     list_del(&waiter.link);
     pthread_mutex_unlock(&set->lock);
     if (r > 0)
-        r = report(set, fds, count, events, maxevents);
+        r = report(set, fds, count, &version, events, maxevents);
     free(fds);
     return r;
 }

@@ -289,6 +289,8 @@ ssize_t rs_send_piece(struct rs *rs, const void *buf, size_t len, const struct r
 
 /** Closes a set of repoll_create(). @return false if @p fd is none */
 bool rs_repoll_close(int fd);
+/** Takes a number that is about to be closed from all sets. */
+void rs_repoll_forget(int fd);
 /** In a child of fork(): the sets stay with the parent. */
 void rs_repoll_forked(void);
 

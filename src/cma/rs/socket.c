@@ -155,6 +155,7 @@ int rshutdown(int socket, int how)
 int rclose(int socket)
 {
     struct rs *rs = rs_get(socket);
+    rs_repoll_forget(socket);
     if (!rs)
         return rs_repoll_close(socket) ? 0 : rs_dgram_close(socket);
     pthread_mutex_lock(&rs->lock);
