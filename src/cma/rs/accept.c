@@ -68,8 +68,10 @@ void rs_take_in(struct rs *listener, struct rdma_cm_event *event)
         return;
     }
     r = accept_child(child, &param);
-    if (r == 0)
+    if (r == 0) {
+        rs_publish(child);
         r = rs_service_add(child);
+    }
     if (r < 0) {
         pthread_mutex_lock(&listener->queue_lock);
         leave_queue_locked(listener, &child->child);

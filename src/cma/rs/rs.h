@@ -142,8 +142,10 @@ struct rs {
 
 /** The socket of this number, or NULL. It stays until rclose() of it, which must not run beside. */
 struct rs *rs_get(int fd);
-/** A new socket with its channel, in the table; @return NULL and errno */
+/** A new socket with its channel, that nobody finds yet; @return NULL and errno */
 struct rs *rs_create(const struct rs_sizes *sizes);
+/** Puts a socket that has its id into the table. */
+void rs_publish(struct rs *rs);
 /**
  * Takes a socket from the table, frees what it holds, and wakes who waits for it in rpoll(), where
  * it is RS_CLOSED from then on. Its lock free.

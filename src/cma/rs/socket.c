@@ -31,6 +31,7 @@ int rsocket(int domain, int type, int protocol)
     }
     rs->id->route.addr.src_addr.sa_family = (sa_family_t)domain;
     rs->six = domain == AF_INET6;
+    rs_publish(rs);
     return rs->fd;
 }
 

@@ -78,8 +78,6 @@ struct rs *rs_create(const struct rs_sizes *sizes)
     list_init(&rs->child);
     list_init(&rs->plain);
     list_init(&rs->iomaps);
-    raise_top(rs->fd + 1);
-    atomic_store_explicit(&sockets[rs->fd], rs, memory_order_release);
     return rs;
 
 no_number:
@@ -87,6 +85,12 @@ no_number:
 no_channel:
     free(rs);
     return NULL;
+}
+
+void rs_publish(struct rs *rs)
+{
+    raise_top(rs->fd + 1);
+    atomic_store_explicit(&sockets[rs->fd], rs, memory_order_release);
 }
 
 void rs_destroy(struct rs *rs)
