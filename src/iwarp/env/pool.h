@@ -15,7 +15,17 @@ enum iw_pool_kind { IW_POOL_STAGING, IW_POOL_BATCH };
 
 #define IW_STAGING_BYTES (160 * 1024) /* at least two FPDUs of the largest size */
 
-/** @return a buffer of the kind's size, contents undefined; NULL if there is no memory */
+/**
+ * Makes sure of one buffer of each kind that is lent while there is no memory for more: QPs that
+ * have work take turns then, and none waits for memory that never comes.
+ * @return 0 or ENOMEM
+ */
+int iw_pool_reserve(void);
+
+/**
+ * @return a buffer of the kind's size, contents undefined; NULL if there is no memory, and the
+ *         reserve is lent
+ */
 void *iw_pool_get(enum iw_pool_kind kind);
 void iw_pool_put(enum iw_pool_kind kind, void *buf);
 

@@ -7,6 +7,7 @@
 #include "common/patience.h"
 #include "cq/counter.h"
 #include "device/context.h"
+#include "env/pool.h"
 #include "env/random.h"
 #include "mem/mw.h"
 #include "qp/end.h"
@@ -228,7 +229,7 @@ static struct ibv_qp_cap true_cap(const struct ibv_qp_init_attr *a)
     return cap;
 }
 
-/** Locks and queues. @return 0 or ENOMEM; release() is due after both */
+/** Locks, queues and buffers. @return 0 or ENOMEM; release() is due after both */
 static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
 {
     const struct ibv_qp_cap *cap = &qp->cap;
@@ -249,6 +250,8 @@ static int prepare(struct iw_qp *qp, const struct ibv_qp_init_attr *a)
     pthread_cond_init(&qp->pub.cond, NULL);
     int r = iw_sq_init(&qp->tx.sq, cap, a->sq_sig_all, qp->datagrams);
     int rr = iw_rq_init(&qp->own_rq, cap->max_recv_wr, cap->max_recv_sge);
+    if (!r && !rr)
+        r = iw_pool_reserve();
     return r ? r : rr;
 }
 
