@@ -5,9 +5,9 @@
  */
 #include "by_number.h"
 #include "cm_kit.h"
+#include "fails.h"
 #include "logfile.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <setjmp.h>
@@ -78,6 +78,56 @@ static void by_number(void **state)
     assert_int_equal(ends_run(run_one_send), 0);
 }
 
+/* ---- no sockets of AF_UNIX ---- */
+
+static void no_datagrams(void **state)
+{
+    struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+    struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD};
+    (void)state;
+    NULL_AND(EPERM, ibv_create_qp(pd, &init));
+    assert_true(log_has("anywarp: a QP for datagrams is not made: * AF_UNIX, EPERM*"));
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void no_port_is_claimed(void **state)
+{
+    struct end x;
+    union ibv_gid gid;
+    (void)state;
+    end_make(&x);
+    end_init(&x);
+    assert_int_equal(ibv_query_gid(ctx, 1, 1, &gid), 0);
+    assert_int_equal(end_try_rtr(&x, 1, &gid), EINVAL);
+    assert_true(log_has("anywarp: no port of ANYWARP_PORTS is taken: * AF_UNIX, EPERM*"));
+    end_drop(&x);
+}
+
+static int run_no_datagrams(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_datagrams)};
+    return cmocka_run_group_tests_name("datagrams", tests, NULL, NULL);
+}
+
+static int run_no_claim(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_port_is_claimed)};
+    return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
+}
+
+static void no_names(void **state)
+{
+    (void)state;
+    assert_int_equal(ends_run(run_no_datagrams), 0);
+}
+
+static void no_names_of_ports(void **state)
+{
+    (void)state;
+    setenv("ANYWARP_PORTS", "20000-20009", 1);
+    assert_int_equal(ends_run(run_no_claim), 0);
+}
+
 /* ---- */
 
 static const struct {
@@ -87,6 +137,9 @@ static const struct {
     int error;
 } rows[] = {
     {"accept4, EPERM", the_listener_pauses, SYS_accept4, ANY_FAMILY, EPERM},
+    {"by number, no AF_UNIX", by_number, SYS_socket, AF_UNIX, EPERM},
+    {"datagrams, no AF_UNIX", no_names, SYS_socket, AF_UNIX, EPERM},
+    {"ANYWARP_PORTS, no AF_UNIX", no_names_of_ports, SYS_socket, AF_UNIX, EPERM},
     {"no IPv6, EPERM", by_number, SYS_socket, AF_INET6, EPERM},
     {"no IPv6, EACCES", by_number, SYS_socket, AF_INET6, EACCES},
     {"no IPv6, EAFNOSUPPORT", by_number, SYS_socket, AF_INET6, EAFNOSUPPORT},

@@ -5,7 +5,9 @@
 #include "common/list.h"
 #include "common/sys.h"
 #include "env/conf.h"
+#include "env/error_text.h"
 #include "env/fd.h"
+#include "env/log.h"
 #include "env/random.h"
 #include "qpn/dial.h"
 #include "qpn/visitor.h"
@@ -70,8 +72,13 @@ static int claim(struct iw_number_port *p, uint16_t port)
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "anywarp-port-%u", port);
     int fd = iw_fd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
+    if (fd < 0) {
+        char text[IW_ERROR_TEXT_MAX];
+        iw_error_text(-fd, text);
+        iw_log(IW_LOG_WARN, "no port of ANYWARP_PORTS is taken: that needs a socket of AF_UNIX, %s",
+               text);
         return fd;
+    }
     p->claim = fd;
     int r = (int)sys_bind(p->claim, (struct sockaddr *)&name,
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));

@@ -3,7 +3,9 @@
 
 #include "common/addr.h"
 #include "common/sys.h"
+#include "env/error_text.h"
 #include "env/fd.h"
+#include "env/log.h"
 
 #include <netinet/in.h>
 #include <stddef.h>
@@ -63,8 +65,13 @@ int iw_ud_open_local(uint32_t qpn)
     struct sockaddr_un name;
     socklen_t len = iw_ud_local_name(&name, qpn);
     int fd = iw_fd_socket(AF_UNIX, FLAGS, 0);
-    if (fd < 0)
+    if (fd < 0) {
+        char text[IW_ERROR_TEXT_MAX];
+        iw_error_text(-fd, text);
+        iw_log(IW_LOG_WARN, "a QP for datagrams is not made: it needs a socket of AF_UNIX, %s",
+               text);
         return fd;
+    }
     iw_ud_tune(fd, false);
     return finish(fd, sys_bind(fd, (struct sockaddr *)&name, len));
 }
