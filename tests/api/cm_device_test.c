@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -128,6 +130,79 @@ static int run_one_device(void)
     return cmocka_run_group_tests_name("one interface", tests, cm_net_open, cm_net_close);
 }
 
+/* ---- more addresses than a GID table holds ---- */
+
+#define GIDS 256
+
+static void add_many(void)
+{
+    assert_int_equal(system("for i in 1 2; do for k in $(seq 150); do\n"
+                            "    echo addr add 10.78.$i.$k/16 dev v0\n"
+                            "done; done | ip -batch -"),
+                     0);
+}
+
+static bool has_gid(struct ibv_context *ctx, const char *text)
+{
+    union ibv_gid gid, wanted = {0};
+    struct sockaddr_storage addr = cm_net_address(text, 0);
+    struct ibv_port_attr attr;
+    wanted.raw[10] = wanted.raw[11] = 0xff;
+    memcpy(wanted.raw + 12, &((struct sockaddr_in *)&addr)->sin_addr, 4);
+    assert_int_equal(ibv_query_port(ctx, 1, &attr), 0);
+    assert_in_range(attr.gid_tbl_len, 1, GIDS);
+    for (int i = 0; i < attr.gid_tbl_len; i++) {
+        assert_int_equal(ibv_query_gid(ctx, 1, i, &gid), 0);
+        if (memcmp(&gid, &wanted, sizeof(gid)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void all_addresses_are_of_use(void **state)
+{
+    static const char *const some[] = {"10.77.0.1", "10.78.1.1", "10.78.2.150", "10.77.1.1",
+                                       "127.0.0.1"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(some); i++) {
+        struct rdma_cm_id *listener = cm_net_listener(some[i], false);
+        assert_non_null(listener->verbs);
+        struct rdma_cm_id *a = cm_net_begin(NULL, some[i], rdma_get_src_port(listener));
+        struct rdma_cm_id *b = cm_net_finish();
+        cm_net_send(a, b);
+        cm_drop(a);
+        cm_drop(b);
+        assert_int_equal(rdma_destroy_id(listener), 0);
+    }
+}
+
+static void what_matters_has_a_gid(void **state)
+{
+    struct ibv_context **list = rdma_get_devices(NULL);
+    (void)state;
+    assert_true(has_gid(list[0], "127.0.0.1"));
+    assert_true(has_gid(list[0], "10.77.0.1"));
+    assert_true(has_gid(list[0], "10.77.1.1"));
+    assert_true(has_gid(list[0], "10.78.1.1"));
+    assert_false(has_gid(list[0], "10.78.2.150"));
+    rdma_free_devices(list);
+}
+
+static int run_many(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_matters_has_a_gid),
+                                       cmocka_unit_test(all_addresses_are_of_use)};
+    add_many();
+    return cmocka_run_group_tests_name("many addresses", tests, cm_net_open, cm_net_close);
+}
+
+static int run_many_of_one(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_addresses_are_of_use)};
+    add_many();
+    return cmocka_run_group_tests_name("many of one", tests, cm_net_open, cm_net_close);
+}
+
 /* ---- no device at all ---- */
 
 static void nothing_can_be_made(void **state)
@@ -161,6 +236,8 @@ int main(int argc, char **argv)
     static const struct cm_net_mode modes[] = {
         {"devices", "ANYWARP_DEVICES", "aw0=v0 aw1=v1", run_devices},
         {"one-device", "ANYWARP_DEVICES", "aw1=v1", run_one_device},
+        {"many", NULL, NULL, run_many},
+        {"many-of-one", "ANYWARP_DEVICES", "aw0=v0 aw1=v1", run_many_of_one},
         {"no-device", "IBV_CONFIG_DIR", "/nonexistent", run_no_device},
     };
     return cm_net_main(argc, argv, modes, COUNT(modes));

@@ -318,7 +318,7 @@ static struct ibv_gid_entry mac_gid(const struct iw_device *dev)
     return (struct ibv_gid_entry){.gid = iw_device_mac_gid(dev), .ndev_ifindex = dev->mac_ifindex};
 }
 
-/** @param gids  [out] the first @p max of them. @return how many there are */
+/** @param gids  [out] @p max of them. @return how many there are */
 static unsigned gids_of_iwarp(const struct iw_device *dev, struct ibv_gid_entry *gids, unsigned max)
 {
     if (max > 0)
@@ -374,13 +374,5 @@ int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,
 
 bool iw_device_has(const struct iw_device *dev, const struct ibv_gid_entry *address)
 {
-    struct ibv_gid_entry own[MAX_GIDS];
-    if (!dev->interface[0])
-        return true;
-    unsigned n = iw_netif_gids(dev->interface, own, MAX_GIDS);
-    for (unsigned i = 0; i < n && i < MAX_GIDS; i++)
-        if (memcmp(&own[i].gid, &address->gid, sizeof(own[i].gid)) == 0 &&
-            (!address->ndev_ifindex || own[i].ndev_ifindex == address->ndev_ifindex))
-            return true;
-    return false;
+    return !dev->interface[0] || iw_netif_has(dev->interface, address);
 }

@@ -54,8 +54,9 @@ union ibv_gid iw_device_mac_gid(const struct iw_device *dev);
 
 /**
  * GID @p index. iWARP: 0 is iw_device_mac_gid(), further ones are the addresses of the device's
- * interfaces, IPv4 as IPv4-mapped IPv6. RoCE: 0 is the address of its interface, 1 the same in the
- * form fe80::5efe:a.b.c.d, if that is IPv4. All addresses are of type RoCE v2.
+ * interfaces, IPv4 as IPv4-mapped IPv6, of more than 255 those that iw_netif_gids() takes. RoCE: 0
+ * is the address of its interface, 1 the same in the form fe80::5efe:a.b.c.d, if that is IPv4. All
+ * addresses are of type RoCE v2.
  * @return 0, EINVAL (bad port), or ENODATA (no such entry)
  */
 int iw_device_gid(const struct iw_device *dev, uint8_t port, unsigned index,

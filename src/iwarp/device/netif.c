@@ -97,22 +97,73 @@ static bool gid_of(const struct ifaddrs *list, const struct ifaddrs *i, struct i
     return true;
 }
 
+/** Which are in the list rather than others, where not all have room. */
+enum turn { FIRST_OF_LOOPBACK, FIRST_OF_ANOTHER, MORE, MORE_OF_LOOPBACK, TURNS };
+
+/** Where a walk through the addresses is. */
+struct walk {
+    const struct ifaddrs *next, *last;
+    struct ibv_gid_entry e; /* of last */
+    bool loopback;
+    enum turn turn;
+};
+
+/** Whether both are addresses of one interface, and of one version of IP. */
+static bool go_together(const struct ifaddrs *a, const struct ifaddrs *b)
+{
+    size_t len = strcspn(a->ifa_name, ":");
+    return a->ifa_addr->sa_family == b->ifa_addr->sa_family && strcspn(b->ifa_name, ":") == len &&
+           memcmp(a->ifa_name, b->ifa_name, len) == 0;
+}
+
+/** @return false at the end */
+static bool step(struct walk *w, const struct ifaddrs *list, const char *interface)
+{
+    const struct ifaddrs *i = w->last ? w->next : list;
+    while (i && !(wanted(i, interface) && gid_of(list, i, &w->e)))
+        i = i->ifa_next;
+    if (!i)
+        return false;
+    bool first = !w->last || !go_together(w->last, i); /* they are listed together */
+    w->loopback = i->ifa_flags & IFF_LOOPBACK;
+    if (w->loopback)
+        w->turn = first ? FIRST_OF_LOOPBACK : MORE_OF_LOOPBACK;
+    else
+        w->turn = first ? FIRST_OF_ANOTHER : MORE;
+    w->last = i;
+    w->next = i->ifa_next;
+    return true;
+}
+
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max)
 {
     struct ifaddrs *list = interfaces();
-    unsigned n = 0;
-    for (unsigned loopback = 0; loopback <= IFF_LOOPBACK; loopback += IFF_LOOPBACK)
-        for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-            struct ibv_gid_entry e;
-            if ((i->ifa_flags & IFF_LOOPBACK) != loopback || !wanted(i, interface) ||
-                !gid_of(list, i, &e))
-                continue;
-            if (n < max)
-                gids[n] = e;
-            n++;
-        }
+    unsigned room[TURNS] = {0}, left = max, all = 0, n = 0;
+    for (struct walk w = {0}; step(&w, list, interface); all++)
+        room[w.turn]++;
+    for (int turn = 0; turn < TURNS; turn++) {
+        room[turn] = room[turn] < left ? room[turn] : left;
+        left -= room[turn];
+    }
+    for (int loopback = 0; loopback <= 1; loopback++)
+        for (struct walk w = {0}; step(&w, list, interface);)
+            if (w.loopback == loopback && room[w.turn]) {
+                room[w.turn]--;
+                gids[n++] = w.e;
+            }
     iw_interfaces_free(list);
-    return n;
+    return all;
+}
+
+bool iw_netif_has(const char *interface, const struct ibv_gid_entry *address)
+{
+    struct ifaddrs *list = interfaces();
+    bool found = false;
+    for (struct walk w = {0}; !found && step(&w, list, interface);)
+        found = memcmp(&w.e.gid, &address->gid, sizeof(w.e.gid)) == 0 &&
+                (!address->ndev_ifindex || w.e.ndev_ifindex == address->ndev_ifindex);
+    iw_interfaces_free(list);
+    return found;
 }
 
 /** Whether a line of the kernel's table of IPv4 routes is a default route; by which interface. */

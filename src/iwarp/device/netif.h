@@ -17,11 +17,16 @@
 bool iw_netif_mac(const char *interface, uint8_t mac[6], unsigned *ifindex);
 
 /**
- * Addresses as GIDs, IPv4 as IPv4-mapped IPv6, those of loopback last.
- * @param gids  [out] the first @p max of them: gid and ndev_ifindex are set, the rest is 0
+ * Addresses as GIDs, IPv4 as IPv4-mapped IPv6, those of loopback last. Where there is no room for
+ * all, the first of each interface and version of IP are there before others, those of loopback
+ * before them.
+ * @param gids  [out] @p max of them: gid and ndev_ifindex are set, the rest is 0
  * @return how many there are
  */
 unsigned iw_netif_gids(const char *interface, struct ibv_gid_entry *gids, unsigned max);
+
+/** Whether the interface has the address: the GID, and ndev_ifindex unless that is 0. */
+bool iw_netif_has(const char *interface, const struct ibv_gid_entry *address);
 
 /**
  * The one address that stands for the interface: IPv4 rather than IPv6, global rather than
