@@ -114,16 +114,41 @@ _SYS_INLINE long sys_sendmsg(int fd, const struct msghdr *msg, int flags)
     _SYS_RET(syscall(SYS_sendmsg, fd, msg, flags));
 }
 
-/** @return messages sent; an error only if that is none */
-_SYS_INLINE long sys_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+_SYS_INLINE long _sys_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
     _SYS_RET(syscall(SYS_sendmmsg, fd, msgs, n, flags));
 }
 
-/** @return messages received; an error only if that is none */
-_SYS_INLINE long sys_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+_SYS_INLINE long _sys_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
     _SYS_RET(syscall(SYS_recvmmsg, fd, msgs, n, flags, NULL));
+}
+
+/** Whether it may be a sandbox that says so. */
+_SYS_INLINE int sys_is_refused(long r)
+{
+    return r == -ENOSYS || r == -EPERM || r == -EACCES;
+}
+
+/** One by one where a sandbox refuses more. @return messages sent; an error only if that is none */
+_SYS_INLINE long sys_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+    long r = _sys_sendmmsg(fd, msgs, n, flags);
+    if (!sys_is_refused(r))
+        return r;
+    r = sys_sendmsg(fd, &msgs->msg_hdr, flags);
+    return r < 0 ? r : 1;
+}
+
+/** Likewise. @return messages received; an error only if that is none */
+_SYS_INLINE long sys_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+    long r = _sys_recvmmsg(fd, msgs, n, flags);
+    if (!sys_is_refused(r))
+        return r;
+    r = sys_recvmsg(fd, &msgs->msg_hdr, flags);
+    msgs->msg_len = r < 0 ? 0 : (unsigned)r;
+    return r < 0 ? r : 1;
 }
 
 _SYS_INLINE long sys_read(int fd, void *buf, size_t len)

@@ -7,15 +7,12 @@
 #include "cm_kit.h"
 #include "fails.h"
 #include "logfile.h"
+#include "sandbox.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,10 +20,9 @@
 
 #include <cmocka.h>
 
-#define SKIPPED    77
-#define QUIET_MS   500
-#define BUSY_US    100000 /* of them: more is no pause */
-#define ANY_FAMILY UINT32_MAX
+#define SKIPPED  77
+#define QUIET_MS 500
+#define BUSY_US  100000 /* of them: more is no pause */
 
 static long used_us(void)
 {
@@ -136,7 +132,7 @@ static const struct {
     uint32_t call, family; /* its first argument */
     int error;
 } rows[] = {
-    {"accept4, EPERM", the_listener_pauses, SYS_accept4, ANY_FAMILY, EPERM},
+    {"accept4, EPERM", the_listener_pauses, SYS_accept4, SANDBOX_ANY, EPERM},
     {"by number, no AF_UNIX", by_number, SYS_socket, AF_UNIX, EPERM},
     {"datagrams, no AF_UNIX", no_names, SYS_socket, AF_UNIX, EPERM},
     {"ANYWARP_PORTS, no AF_UNIX", no_names_of_ports, SYS_socket, AF_UNIX, EPERM},
@@ -145,27 +141,10 @@ static const struct {
     {"no IPv6, EAFNOSUPPORT", by_number, SYS_socket, AF_INET6, EAFNOSUPPORT},
 };
 
-/** @param family  ANY_FAMILY: the call as a whole */
-static bool refuse(uint32_t call, uint32_t family, int error)
-{
-    bool any = family == ANY_FAMILY;
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, (uint8_t)(any ? 2 : 0), 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, family, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 static int play(size_t i)
 {
     const struct CMUnitTest tests[] = {{rows[i].name, rows[i].test, NULL, NULL, NULL}};
-    if (!refuse(rows[i].call, rows[i].family, rows[i].error))
+    if (!sandbox_refuse(rows[i].call, rows[i].family, rows[i].error))
         return SKIPPED;
     return cmocka_run_group_tests_name(rows[i].name, tests, log_setup, log_teardown);
 }
