@@ -126,6 +126,17 @@ static void no_names_of_ports(void **state)
 
 /* ---- */
 
+static void no_eventfd(void **state)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    (void)state;
+    NULL_AND(EPERM, ibv_open_device(list[0]));
+    assert_true(log_has("anywarp: no device is opened, *eventfd is refused: EPERM*"));
+    ibv_free_device_list(list);
+}
+
+/* ---- */
+
 static const struct {
     const char *name;
     void (*test)(void **state);
@@ -133,6 +144,7 @@ static const struct {
     int error;
 } rows[] = {
     {"accept4, EPERM", the_listener_pauses, SYS_accept4, SANDBOX_ANY, EPERM},
+    {"eventfd, EPERM", no_eventfd, SYS_eventfd2, SANDBOX_ANY, EPERM},
     {"by number, no AF_UNIX", by_number, SYS_socket, AF_UNIX, EPERM},
     {"datagrams, no AF_UNIX", no_names, SYS_socket, AF_UNIX, EPERM},
     {"ANYWARP_PORTS, no AF_UNIX", no_names_of_ports, SYS_socket, AF_UNIX, EPERM},

@@ -2,7 +2,9 @@
 #include "env/eventfd.h"
 
 #include "common/sys.h"
+#include "env/error_text.h"
 #include "env/fd.h"
+#include "env/log.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -50,12 +52,25 @@ static int keep(int fd)
     return 0;
 }
 
+static void tell_refusal(int error)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    char text[IW_ERROR_TEXT_MAX];
+    if (atomic_flag_test_and_set(&told))
+        return;
+    iw_error_text(error, text);
+    iw_log(IW_LOG_WARN, "no device is opened, and no channel made, as an eventfd is refused: %s",
+           text);
+}
+
 static int create(int (*place)(int fd))
 {
     int fd;
     do
         fd = (int)sys_eventfd(0, 0);
     while (fd == -EMFILE && iw_fd_more());
+    if (sys_is_refused(fd))
+        tell_refusal(-fd);
     if (fd >= 0 && place)
         fd = place(fd);
     int r = fd < 0 ? fd : keep(fd);
