@@ -29,7 +29,7 @@ struct member {
 struct set {
     struct set *next;
     pthread_mutex_t lock;
-    int fd;           /* or FREE, or ENDED */
+    atomic_int fd;    /* or FREE, or ENDED; changed under the lock */
     int change;       /* eventfd in the kernel's set: ours has changed under who waits */
     unsigned version; /* of members */
     unsigned waiting,
@@ -56,10 +56,13 @@ __attribute__((constructor)) static void start(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-/** @return a set of that number, locked; or NULL */
+/* A handler of a signal may close a file while its thread has a set locked: others are only looked
+ * at. @return a set of that number, locked; or NULL */
 static struct set *lock_any(int epfd)
 {
     for (struct set *set = atomic_load(&sets); set; set = set->next) {
+        if (set->fd != epfd)
+            continue;
         pthread_mutex_lock(&set->lock);
         if (set->fd == epfd)
             return set;

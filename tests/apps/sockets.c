@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -245,6 +246,44 @@ static void crowd_hears(void)
         CHECK(close(mine[i]) == 0 && close(peers[i]) == 0);
 }
 
+/* ---- Signals ---- */
+
+#define SIGNALS 20000
+
+static void use_file(int unused)
+{
+    int saved = errno, fd = open("/dev/null", O_RDONLY);
+    (void)unused;
+    close(fd);
+    errno = saved;
+}
+
+static atomic_bool signals_over;
+
+static void *send_signals(void *thread)
+{
+    for (int i = 0; i < SIGNALS; i++)
+        CHECK(pthread_kill(*(pthread_t *)thread, SIGUSR1) == 0);
+    atomic_store(&signals_over, true);
+    return NULL;
+}
+
+/** A handler may open and close files, whatever its thread is at. */
+static void handler_beside_epoll(void)
+{
+    pthread_t self = pthread_self(), sender;
+    open_ends();
+    struct epoll_event event = {EPOLLIN, {.fd = ends[1]}};
+    int set = set_of(ends[1], EPOLLIN);
+    CHECK(sigaction(SIGUSR1, &(struct sigaction){.sa_handler = use_file}, NULL) == 0);
+    CHECK(pthread_create(&sender, NULL, send_signals, &self) == 0);
+    while (!atomic_load(&signals_over))
+        CHECK(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event) == 0);
+    CHECK(pthread_join(sender, NULL) == 0);
+    CHECK(close(set) == 0);
+    close_ends();
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -258,6 +297,7 @@ static const struct {
     {"crowd_hears", crowd_hears},
     {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
+    {"handler_beside_epoll", handler_beside_epoll},
 };
 
 static void listen_on(const char *port)
