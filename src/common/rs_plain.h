@@ -9,5 +9,10 @@
  * kernel, not blocking, of which rfcntl() knows nothing: EBADF.
  */
 #define RS_TAKE_TCP 0x616e7901
+/**
+ * rsetsockopt(), SOL_RDMA: a socket that is connecting, or has failed to, is as it was before, but
+ * not bound. Nothing with one that has not begun; EINVAL with others.
+ */
+#define RS_ANEW     0x616e7902
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "preload/rs_connect.h"
 
+#include "common/rs_plain.h"
 #include "preload/next.h"
 #include "preload/rs_epoll.h"
 #include "preload/rs_rules.h"
@@ -151,6 +152,21 @@ static int connect_rdma(const struct pre_socket *s)
     return r;
 }
 
+/* As TCP: who has been told that it failed may connect again. Lock held; keeps errno. */
+static void renew(struct pre_socket *s)
+{
+    int saved = errno, yes = 1;
+    if (s->rs < 0) { /* the number itself has its address */
+        pre_release(s, pre_epoll_plain);
+    } else if (rsetsockopt(s->rs, SOL_RDMA, RS_ANEW, &yes, sizeof yes) == 0) {
+        if (s->own_len)
+            rbind(s->rs, (struct sockaddr *)&s->own, s->own_len);
+        atomic_store(&s->error, 0);
+        atomic_store(&s->state, PRE_NEW);
+    }
+    errno = saved;
+}
+
 /* Lock held. */
 static int begin(int fd, struct pre_socket *s, const struct sockaddr *addr, socklen_t len)
 {
@@ -168,7 +184,8 @@ static int begin(int fd, struct pre_socket *s, const struct sockaddr *addr, sock
             return -1;
     }
     int r = connect_plain(fd, s, !plain_peer);
-    atomic_store(&s->error, 0); /* is told here */
+    if (atomic_load(&s->state) == PRE_FAILED)
+        renew(s);
     return r;
 }
 
@@ -183,7 +200,10 @@ static int again(int fd, struct pre_socket *s)
         errno = EALREADY;
         return -1;
     default:
-        errno = atomic_exchange(&s->error, 0);
+        errno = atomic_load(&s->error);
+        if (!errno) /* SO_ERROR has told it */
+            errno = ECONNABORTED;
+        renew(s);
         return -1;
     }
 }
@@ -203,13 +223,11 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
             errno = EINVAL;
         break;
     case PRE_CONNECTING:
+    case PRE_FAILED:
         r = again(fd, s);
         break;
-    case PRE_CONNECTED:
-        errno = EISCONN;
-        break;
     default:
-        errno = atomic_load(&s->state) == PRE_LISTENING ? EISCONN : ECONNABORTED;
+        errno = EISCONN;
     }
     pthread_mutex_unlock(&s->lock);
     pre_put(s);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -93,6 +94,52 @@ static void closed_unseen(void)
     int fd = open(path, O_RDWR);
     CHECK(unlink(path) == 0);
     file_takes_number(fd);
+}
+
+/* ---- Connecting ---- */
+
+static int connect_to(const struct sockaddr_in *to)
+{
+    return connect(ends[0], (const struct sockaddr *)to, sizeof(*to));
+}
+
+/** Not blocking, and back. @return errno of the end, by SO_ERROR or by another connect() */
+static int refusal(const struct sockaddr_in *to, bool by_option)
+{
+    int flags = fcntl(ends[0], F_GETFL), error = 0;
+    struct pollfd p = {ends[0], POLLOUT, 0};
+    CHECK(fcntl(ends[0], F_SETFL, flags | O_NONBLOCK) == 0);
+    if (connect_to(to) < 0 && errno == EINPROGRESS) {
+        CHECK(poll(&p, 1, 20000) == 1);
+        if (by_option)
+            CHECK(getsockopt(ends[0], SOL_SOCKET, SO_ERROR, &error, &(socklen_t){4}) == 0);
+        CHECK(connect_to(to) < 0);
+    }
+    error = error ? error : errno;
+    CHECK(fcntl(ends[0], F_SETFL, flags) == 0);
+    return error;
+}
+
+/** Whom nobody heard may try again: on the same socket, bound or not. */
+static void refused_again(void)
+{
+    struct sockaddr_in nobody = address, own = {.sin_family = AF_INET};
+    nobody.sin_port = htons(1);
+    own.sin_addr = address.sin_addr;
+    for (int i = 0; i < 4; i++) {
+        char byte;
+        CHECK((ends[0] = socket(AF_INET, SOCK_STREAM, 0)) >= 0);
+        if (i % 2)
+            CHECK(bind(ends[0], (struct sockaddr *)&own, sizeof(own)) == 0);
+        CHECK(connect_to(&nobody) < 0 && errno == ECONNREFUSED);
+        CHECK(connect_to(&nobody) < 0 && errno == ECONNREFUSED);
+        CHECK(refusal(&nobody, i / 2) == ECONNREFUSED);
+        CHECK(connect_to(&address) == 0);
+        CHECK((ends[1] = accept(listener, NULL, NULL)) >= 0);
+        CHECK(send(ends[0], "x", 1, 0) == 1 && recv(ends[1], &byte, 1, 0) == 1);
+        CHECK(connect_to(&address) < 0 && errno == EISCONN);
+        close_ends();
+    }
 }
 
 /* ---- epoll ---- */
@@ -298,6 +345,7 @@ static const struct {
     {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
     {"handler_beside_epoll", handler_beside_epoll},
+    {"refused_again", refused_again},
 };
 
 static void listen_on(const char *port)

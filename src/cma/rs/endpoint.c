@@ -165,6 +165,12 @@ void rs_endpoint_destroy(struct rs *rs)
     give_back(rs->tables, tables_size(rs));
     free(rs->messages);
     free(rs->peer_maps);
+    rs->cq = NULL;
+    rs->comp = NULL;
+    rs->tmr = rs->smr = rs->rmr = NULL;
+    rs->rbuf = rs->sbuf = rs->tables = NULL;
+    rs->messages = NULL;
+    rs->peer_maps = NULL;
 }
 
 void rs_hello_of(const struct rs *rs, uint8_t out[RS_HELLO_SIZE])

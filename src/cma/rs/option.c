@@ -91,6 +91,8 @@ static int set_ipv6(struct rs *rs, int name, int value)
 
 static int set_rdma(struct rs *rs, int name, int value)
 {
+    if (name == RS_ANEW)
+        return rs_renew(rs);
     if (opened(rs))
         return -EINVAL;
     if (value < 0)

@@ -170,6 +170,7 @@ const struct rs_config *rs_config(void);
 
 /** Queues, memory and receives for rs->id. @return 0 or a negative errno */
 int rs_endpoint_create(struct rs *rs);
+/** All of them, or what there is. */
 void rs_endpoint_destroy(struct rs *rs);
 void rs_hello_of(const struct rs *rs, uint8_t out[RS_HELLO_SIZE]);
 
@@ -201,6 +202,11 @@ void rs_hang_up(struct rs *rs, int err);
 
 /** Handles what the CM tells. @return whether there was something */
 bool rs_step(struct rs *rs);
+
+/* socket.c */
+
+/** RS_ANEW. Lock held. @return 0 or -errno */
+int rs_renew(struct rs *rs);
 
 /* interrupt.c */
 

@@ -112,6 +112,30 @@ int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
     return r < 0 ? rs_fail(-r) : 0;
 }
 
+int rs_renew(struct rs *rs)
+{
+    struct rdma_cm_id *id;
+    int on = 1;
+    if (rs->phase == RS_NEW || rs->phase == RS_BOUND)
+        return 0;
+    if (rs->phase != RS_CONNECTING && rs->phase != RS_FAILED)
+        return -EINVAL;
+    if (rdma_create_id(rs->channel, &id, rs, RDMA_PS_TCP) < 0)
+        return -errno;
+    id->route.addr.src_addr.sa_family = rs->id->route.addr.src_addr.sa_family;
+    if (rs->opts & 1U << SO_REUSEADDR)
+        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on);
+    if (rs->v6only)
+        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on);
+    rs_service_remove(rs);
+    rs_endpoint_destroy(rs);
+    rdma_destroy_id(rs->id);
+    rs->id = id;
+    rs->phase = RS_NEW;
+    rs->err = rs->so_error = 0;
+    return 0;
+}
+
 static bool all_sent(const struct rs *rs)
 {
     return rs->disconnected || (!rs->end_due && rs->posted == rs->completed);
