@@ -7,6 +7,7 @@
 #include "preload/rs_epoll.h"
 #include "preload/rs_numbers.h"
 #include "preload/rs_rules.h"
+#include "preload/rs_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,9 +121,35 @@ static int accept_plain(int fd, int flags)
     return fd;
 }
 
-static int accept_ours(const struct pre_socket *s, struct sockaddr *addr, socklen_t *len, int flags)
+/** @param may_wait  whether the program lets it */
+static int accept_now(struct pre_socket *s, struct sockaddr *addr, socklen_t *len, bool *may_wait)
 {
-    int rs = raccept(s->rs, addr, len);
+    pthread_mutex_lock(&s->lock);
+    int flags = rfcntl(s->rs, F_GETFL);
+    rfcntl(s->rs, F_SETFL, O_NONBLOCK);
+    int rs = raccept(s->rs, addr, len), saved = errno;
+    rfcntl(s->rs, F_SETFL, flags);
+    pthread_mutex_unlock(&s->lock);
+    errno = saved;
+    *may_wait = !(flags & O_NONBLOCK);
+    return rs;
+}
+
+static int accept_within(struct pre_socket *s, struct sockaddr *addr, socklen_t *len, int ms)
+{
+    struct pre_limit limit = {s, POLLIN, ms, 0};
+    bool may_wait;
+    int rs;
+    do
+        rs = accept_now(s, addr, len, &may_wait);
+    while (rs < 0 && errno == EAGAIN && may_wait && pre_limit_wait(&limit));
+    return rs;
+}
+
+static int accept_ours(struct pre_socket *s, struct sockaddr *addr, socklen_t *len, int flags)
+{
+    int ms = atomic_load(&s->recv_ms);
+    int rs = ms ? accept_within(s, addr, len, ms) : raccept(s->rs, addr, len);
     if (rs < 0)
         return errno == EBADF ? errno = EINVAL, -1 : -1;
     if (rfcntl(rs, F_GETFL) < 0)

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <rdma/rsocket.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 
 #define PLAIN       64 /* addresses that are remembered */
@@ -129,27 +130,38 @@ struct pre_socket *pre_get_settled(int fd)
     return NULL;
 }
 
-/* As rconnect(), but for ever is not as long. */
+/* As rconnect(), but for ever is not as long. SO_SNDTIMEO ends the call, not the attempt. */
 static int connect_rdma(const struct pre_socket *s)
 {
     struct pollfd p = {s->rs, POLLOUT, 0};
-    int flags = rfcntl(s->rs, F_GETFL), err = 0;
+    int flags = rfcntl(s->rs, F_GETFL), limit = atomic_load(&s->send_ms), err = 0;
+    bool limited = limit && limit < PATIENCE_MS;
     socklen_t len = sizeof err;
     rfcntl(s->rs, F_SETFL, O_NONBLOCK);
     int r = rconnect(s->rs, (struct sockaddr *)&s->peer, s->peer_len);
     if (flags & O_NONBLOCK)
         return r;
     if (r < 0 && errno == EINPROGRESS) {
-        r = rpoll(&p, 1, PATIENCE_MS);
+        r = rpoll(&p, 1, limited ? limit : PATIENCE_MS);
         if (r > 0)
             rgetsockopt(s->rs, SOL_SOCKET, SO_ERROR, &err, &len);
-        errno = r < 0 ? errno : r ? err : ETIMEDOUT;
+        errno = r < 0 ? errno : r ? err : limited ? EINPROGRESS : ETIMEDOUT;
         r = r > 0 && !err ? 0 : -1;
     }
     int saved = errno;
     rfcntl(s->rs, F_SETFL, flags);
     errno = saved;
     return r;
+}
+
+/* Of SO_SNDTIMEO. Keeps errno. */
+static void limit_plain(int fd, int ms)
+{
+    typedef int set_fn(int, int, int, const void *, socklen_t);
+    struct timeval t = {ms / 1000, ms % 1000 * 1000L};
+    int saved = errno;
+    NEXT(set_fn *, "setsockopt")(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+    errno = saved;
 }
 
 /* As TCP: who has been told that it failed may connect again. Lock held; keeps errno. */
@@ -173,8 +185,9 @@ static int begin(int fd, struct pre_socket *s, const struct sockaddr *addr, sock
     memcpy(&s->peer, addr, len);
     s->peer_len = len;
     bool plain_peer = speaks_plain(s);
+    uint64_t start = pre_now_ms();
     if (!plain_peer) {
-        s->until_ms = pre_now_ms() + PATIENCE_MS;
+        s->until_ms = start + PATIENCE_MS;
         atomic_store(&s->state, PRE_CONNECTING);
         if (connect_rdma(s) == 0) {
             atomic_store(&s->state, PRE_CONNECTED);
@@ -183,7 +196,12 @@ static int begin(int fd, struct pre_socket *s, const struct sockaddr *addr, sock
         if (errno == EINPROGRESS || errno == EINTR)
             return -1;
     }
+    int ms = atomic_load(&s->send_ms);
+    if (ms)
+        limit_plain(fd, pre_left(start, ms) + 1); /* 0 is for ever */
     int r = connect_plain(fd, s, !plain_peer);
+    if (ms)
+        limit_plain(fd, ms);
     if (atomic_load(&s->state) == PRE_FAILED)
         renew(s);
     return r;

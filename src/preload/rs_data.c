@@ -3,6 +3,7 @@
 #include "preload/next.h"
 #include "preload/rs_connect.h"
 #include "preload/rs_epoll.h"
+#include "preload/rs_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,17 +17,59 @@
 
 #define FILE_PIECE 65536
 
-/**
- * Waits as SO_RCVTIMEO or SO_SNDTIMEO says.
- * @return false: the time is over, EAGAIN
+/** @return @p ms if a call with @p flags waits, and at most so long; 0: it does not, or without end
  */
-static bool in_time(const struct pre_socket *s, short events, int ms, int flags)
+static int limit_of(const struct pre_socket *s, const atomic_int *ms, int flags)
 {
-    struct pollfd p = {s->rs, events, 0};
-    if (!ms || flags & MSG_DONTWAIT || rfcntl(s->rs, F_GETFL) & O_NONBLOCK || rpoll(&p, 1, ms) != 0)
-        return true;
-    errno = EAGAIN;
-    return false;
+    int limit = atomic_load_explicit(ms, memory_order_relaxed);
+    return !limit || flags & MSG_DONTWAIT || rfcntl(s->rs, F_GETFL) & O_NONBLOCK ? 0 : limit;
+}
+
+typedef ssize_t move_fn(int, void *, size_t, int);
+
+/**
+ * rrecv() or rsend(), piece by piece, within a limit.
+ * @param all  waits for the rest, too
+ */
+static ssize_t move_within(struct pre_limit *limit, move_fn *move, const struct msghdr *msg,
+                           int flags, bool all)
+{
+    size_t done = 0, at = 0;
+    for (size_t i = 0; i < msg->msg_iovlen;) {
+        const struct iovec *v = &msg->msg_iov[i];
+        ssize_t n =
+            move(limit->s->rs, (char *)v->iov_base + at, v->iov_len - at, flags | MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN && (all || !done) && pre_limit_wait(limit))
+            continue;
+        if (n < 0)
+            return done ? (ssize_t)done : -1;
+        done += (size_t)n;
+        at += (size_t)n;
+        bool full = at == v->iov_len;
+        if (flags & MSG_PEEK || (!full && (!all || !n)))
+            break;
+        i += full;
+        at = full ? 0 : at;
+    }
+    return (ssize_t)done;
+}
+
+static ssize_t receive_within(const struct pre_socket *s, const struct msghdr *msg, int flags,
+                              int ms)
+{
+    struct pre_limit limit = {s, POLLIN, ms, 0};
+    return move_within(&limit, rrecv, msg, flags, flags & MSG_WAITALL && !(flags & MSG_PEEK));
+}
+
+static ssize_t send_piece(int rs, void *buf, size_t len, int flags)
+{
+    return rsend(rs, buf, len, flags);
+}
+
+static ssize_t send_within(struct pre_limit *limit, const struct msghdr *msg, int flags)
+{
+    return limit->ms ? move_within(limit, send_piece, msg, flags, true)
+                     : rsendmsg(limit->s->rs, msg, flags);
 }
 
 static size_t length(const struct iovec *iov, size_t count)
@@ -41,9 +84,8 @@ static size_t length(const struct iovec *iov, size_t count)
 static ssize_t receive(int fd, struct pre_socket *s, struct msghdr *msg, int flags)
 {
     struct msghdr plain = {.msg_iov = msg->msg_iov, .msg_iovlen = msg->msg_iovlen};
-    ssize_t n = -1;
-    if (in_time(s, POLLIN, atomic_load(&s->recv_ms), flags))
-        n = rrecvmsg(s->rs, &plain, flags);
+    int ms = limit_of(s, &s->recv_ms, flags);
+    ssize_t n = ms ? receive_within(s, &plain, flags, ms) : rrecvmsg(s->rs, &plain, flags);
     pre_epoll_used_up(fd, EPOLLIN | EPOLLRDNORM);
     msg->msg_controllen = 0;
     msg->msg_namelen = 0;
@@ -56,9 +98,8 @@ static ssize_t transmit(int fd, struct pre_socket *s, const struct msghdr *msg, 
 {
     struct msghdr plain = {.msg_iov = msg->msg_iov, .msg_iovlen = msg->msg_iovlen};
     size_t want = length(msg->msg_iov, msg->msg_iovlen);
-    ssize_t n = -1;
-    if (in_time(s, POLLOUT, atomic_load(&s->send_ms), flags))
-        n = rsendmsg(s->rs, &plain, flags);
+    struct pre_limit limit = {s, POLLOUT, limit_of(s, &s->send_ms, flags), 0};
+    ssize_t n = send_within(&limit, &plain, flags);
     if (n < (ssize_t)want)
         pre_epoll_used_up(fd, EPOLLOUT | EPOLLWRNORM);
     pre_put(s);
@@ -228,12 +269,15 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 /* @return bytes, as sendfile(); *at goes on by them */
 static ssize_t send_file(struct pre_socket *s, int from, off_t *at, size_t count)
 {
+    struct pre_limit limit = {s, POLLOUT, limit_of(s, &s->send_ms, 0), 0};
     char piece[FILE_PIECE];
     size_t done = 0;
     while (done < count) {
         size_t want = count - done < sizeof piece ? count - done : sizeof piece;
         ssize_t n = pread(from, piece, want, *at);
-        ssize_t sent = n > 0 ? rsend(s->rs, piece, (size_t)n, 0) : n;
+        struct iovec iov = {piece, n > 0 ? (size_t)n : 0};
+        struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+        ssize_t sent = n > 0 ? send_within(&limit, &msg, 0) : n;
         if (sent < 0)
             return done ? (ssize_t)done : -1;
         done += (size_t)sent;
@@ -247,9 +291,7 @@ static ssize_t send_file(struct pre_socket *s, int from, off_t *at, size_t count
 static ssize_t send_file_ours(int fd, struct pre_socket *s, int from, off_t *offset, size_t count)
 {
     off_t at = offset ? *offset : lseek(from, 0, SEEK_CUR);
-    ssize_t n = -1;
-    if (at >= 0 && in_time(s, POLLOUT, atomic_load(&s->send_ms), 0))
-        n = send_file(s, from, &at, count);
+    ssize_t n = at >= 0 ? send_file(s, from, &at, count) : -1;
     if (n >= 0 && offset)
         *offset = at;
     else if (n >= 0)

@@ -34,6 +34,17 @@ int pre_ms(const struct timespec *timeout)
     return (int)(timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000);
 }
 
+bool pre_limit_wait(struct pre_limit *limit)
+{
+    struct pollfd p = {limit->s->rs, limit->events, 0};
+    if (!limit->start)
+        limit->start = pre_now_ms();
+    int r = rpoll(&p, 1, pre_left(limit->start, limit->ms));
+    if (r == 0)
+        errno = EAGAIN;
+    return r > 0;
+}
+
 bool pre_mask(const sigset_t *mask, sigset_t *before)
 {
     sigset_t waiting;

@@ -20,6 +20,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define LIMIT_S 100
@@ -293,6 +294,53 @@ static void crowd_hears(void)
         CHECK(close(mine[i]) == 0 && close(peers[i]) == 0);
 }
 
+/* ---- Time limits ---- */
+
+static void limit(int fd, int option)
+{
+    struct timeval t = {0, 200000};
+    CHECK(setsockopt(fd, SOL_SOCKET, option, &t, sizeof(t)) == 0);
+}
+
+/** Also when a part of what is asked for came, or went. */
+static void limits_end_calls(void)
+{
+    static char much[32 << 20];
+    char bytes[8];
+    struct iovec iov[2] = {{bytes, 2}, {bytes + 2, 6}};
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+    open_ends();
+    limit(ends[0], SO_RCVTIMEO);
+    limit(ends[0], SO_SNDTIMEO);
+    CHECK(recv(ends[0], bytes, 8, 0) < 0 && errno == EAGAIN);
+    CHECK(send(ends[1], "abcd", 4, 0) == 4);
+    CHECK(recv(ends[0], bytes, 8, MSG_WAITALL) == 4);
+    CHECK(send(ends[1], "abcd", 4, 0) == 4);
+    CHECK(recv(ends[0], bytes, 4, MSG_WAITALL | MSG_PEEK) == 4);
+    CHECK(recvmsg(ends[0], &msg, 0) == 4 && !memcmp(bytes, "abcd", 4));
+    ssize_t sent = 0, n;
+    while ((n = send(ends[0], much, sizeof(much) - (size_t)sent, 0)) > 0)
+        sent += n;
+    CHECK(n < 0 && errno == EAGAIN && sent > 0);
+    CHECK(recv(ends[1], much, (size_t)sent, MSG_WAITALL) == sent);
+    iov[1].iov_len = 2;
+    CHECK(sendmsg(ends[0], &msg, 0) == 4);
+    CHECK(recv(ends[1], bytes + 4, 4, MSG_WAITALL) == 4 && !memcmp(bytes + 4, "abcd", 4));
+    CHECK(shutdown(ends[1], SHUT_WR) == 0);
+    CHECK(recv(ends[0], bytes, 8, MSG_WAITALL) == 0);
+    close_ends();
+}
+
+static void limit_ends_accept(void)
+{
+    struct timeval none = {0, 0};
+    limit(listener, SO_RCVTIMEO);
+    CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN);
+    open_ends();
+    close_ends();
+    CHECK(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none)) == 0);
+}
+
 /* ---- Signals ---- */
 
 #define SIGNALS 20000
@@ -331,6 +379,36 @@ static void handler_beside_epoll(void)
     close_ends();
 }
 
+static void nothing(int unused)
+{
+    (void)unused;
+}
+
+static void *signal_sleeper(void *thread)
+{
+    while (!sleeps(atomic_load((atomic_int *)thread)))
+        usleep(1000);
+    CHECK(syscall(SYS_tgkill, getpid(), atomic_load((atomic_int *)thread), SIGUSR1) == 0);
+    return NULL;
+}
+
+/** With a limit also if the handler has SA_RESTART. */
+static void signals_end_limited_calls(void)
+{
+    struct sigaction action = {.sa_handler = nothing, .sa_flags = SA_RESTART};
+    struct timeval hour = {3600, 0};
+    atomic_int self = (int)syscall(SYS_gettid);
+    pthread_t sender;
+    char byte;
+    open_ends();
+    CHECK(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &hour, sizeof(hour)) == 0);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(pthread_create(&sender, NULL, signal_sleeper, &self) == 0);
+    CHECK(recv(ends[0], &byte, 1, 0) < 0 && errno == EINTR);
+    CHECK(pthread_join(sender, NULL) == 0);
+    close_ends();
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -345,7 +423,10 @@ static const struct {
     {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
     {"handler_beside_epoll", handler_beside_epoll},
+    {"limit_ends_accept", limit_ends_accept},
+    {"limits_end_calls", limits_end_calls},
     {"refused_again", refused_again},
+    {"signals_end_limited_calls", signals_end_limited_calls},
 };
 
 static void listen_on(const char *port)
