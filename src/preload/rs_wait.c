@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <rdma/rsocket.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/select.h>
 
@@ -216,25 +217,75 @@ EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *time
     return ppoll(fds, n, timeout, mask);
 }
 
-struct sets {
+/* What a program selects; with numbers beyond FD_SETSIZE, too, if its sets are as large. */
+struct selection {
     fd_set *in, *out, *except;
+    struct pollfd *few, *fds; /* of FD_SETSIZE, and those that are used */
+    nfds_t count;
 };
 
-static nfds_t from_sets(int n, const struct sets *sets, struct pollfd *fds)
+static bool is_in(const fd_set *set, int fd)
 {
-    nfds_t count = 0;
+    return set && (size_t)((const fd_mask *)set)[fd / NFDBITS] >> (fd % NFDBITS) & 1;
+}
+
+static void clear(fd_set *set, int fd)
+{
+    ((fd_mask *)set)[fd / NFDBITS] &= ~(fd_mask)((size_t)1 << (fd % NFDBITS));
+}
+
+/* So much the kernel reads of a set: getdtablesize() is more than the sets of some programs have.
+ */
+static int table_size(void)
+{
+    char line[128];
+    int size = FD_SETSIZE;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "FDSize: %d", &size) != 1)
+        ;
+    if (file)
+        fclose(file);
+    return size;
+}
+
+static void read_sets(int n, struct selection *to)
+{
     for (int fd = 0; fd < n; fd++) {
         int events = 0;
-        if (sets->in && FD_ISSET(fd, sets->in))
+        if (is_in(to->in, fd))
             events |= POLLIN;
-        if (sets->out && FD_ISSET(fd, sets->out))
+        if (is_in(to->out, fd))
             events |= POLLOUT;
-        if (sets->except && FD_ISSET(fd, sets->except))
+        if (is_in(to->except, fd))
             events |= POLLPRI;
         if (events)
-            fds[count++] = (struct pollfd){fd, (short)events, 0};
+            to->fds[to->count++] = (struct pollfd){fd, (short)events, 0};
     }
-    return count;
+}
+
+static void free_selection(struct selection *s)
+{
+    if (s->fds != s->few)
+        free(s->fds);
+}
+
+/* @return 1: of ours, too, and to be freed; 0: not; -1 and errno */
+static int select_any_ours(int n, struct selection *to)
+{
+    if (n <= 0 || !pre_any())
+        return 0;
+    if (n > FD_SETSIZE) {
+        int most = table_size();
+        n = n < most ? n : most;
+        to->fds = calloc((size_t)n, sizeof *to->fds);
+        if (!to->fds)
+            return -1;
+    }
+    read_sets(n, to);
+    if (any_ours(to->fds, to->count))
+        return 1;
+    free_selection(to);
+    return 0;
 }
 
 static int keep(fd_set *set, const struct pollfd *fds, nfds_t count, short asked, short bits)
@@ -246,43 +297,45 @@ static int keep(fd_set *set, const struct pollfd *fds, nfds_t count, short asked
         if (fds[i].revents & bits)
             found++;
         else
-            FD_CLR(fds[i].fd, set);
+            clear(set, fds[i].fd);
     }
     return found;
 }
 
-static int select_ours(struct pollfd *fds, nfds_t count, const struct sets *sets, int timeout_ms)
+static int select_ours(const struct selection *s, int timeout_ms)
 {
-    int r = pre_poll(fds, count, timeout_ms);
+    const struct pollfd *fds = s->fds;
+    int r = pre_poll(s->fds, s->count, timeout_ms);
     if (r < 0)
         return r;
-    for (nfds_t i = 0; i < count; i++)
+    for (nfds_t i = 0; i < s->count; i++)
         if (fds[i].revents & POLLNVAL) {
             errno = EBADF;
             return -1;
         }
-    return keep(sets->in, fds, count, POLLIN, POLLIN | POLLHUP | POLLERR) +
-           keep(sets->out, fds, count, POLLOUT, POLLOUT | POLLERR) +
-           keep(sets->except, fds, count, POLLPRI, POLLPRI);
+    return keep(s->in, fds, s->count, POLLIN, POLLIN | POLLHUP | POLLERR) +
+           keep(s->out, fds, s->count, POLLOUT, POLLOUT | POLLERR) +
+           keep(s->except, fds, s->count, POLLPRI, POLLPRI);
 }
 
 typedef int select_fn(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 
 EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
-    struct pollfd fds[FD_SETSIZE];
-    struct sets sets = {in, out, except};
-    nfds_t count = n >= 0 && n <= FD_SETSIZE ? from_sets(n, &sets, fds) : 0;
-    if (!any_ours(fds, count))
-        return NEXT(select_fn *, "select")(n, in, out, except, timeout);
+    struct pollfd few[FD_SETSIZE];
+    struct selection s = {in, out, except, few, few, 0};
+    int ours = select_any_ours(n, &s);
+    if (ours <= 0)
+        return ours < 0 ? -1 : NEXT(select_fn *, "select")(n, in, out, except, timeout);
     struct timespec t = {timeout ? timeout->tv_sec : 0, timeout ? timeout->tv_usec * 1000 : 0};
     int ms = pre_ms(timeout ? &t : NULL);
     uint64_t start = pre_now_ms();
-    int r = select_ours(fds, count, &sets, ms), saved = errno;
+    int r = select_ours(&s, ms), saved = errno;
     if (timeout) { /* Linux tells what is left */
         int left = pre_left(start, ms);
         *timeout = (struct timeval){left / 1000, left % 1000 * 1000L};
     }
+    free_selection(&s);
     errno = saved;
     return r;
 }
@@ -293,17 +346,18 @@ typedef int pselect_fn(int, fd_set *, fd_set *, fd_set *, const struct timespec 
 EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
                    const sigset_t *mask)
 {
-    struct pollfd fds[FD_SETSIZE];
-    struct sets sets = {in, out, except};
+    struct pollfd few[FD_SETSIZE];
+    struct selection s = {in, out, except, few, few, 0};
     sigset_t before;
-    nfds_t count = n >= 0 && n <= FD_SETSIZE ? from_sets(n, &sets, fds) : 0;
-    if (!any_ours(fds, count))
-        return NEXT(pselect_fn *, "pselect")(n, in, out, except, timeout, mask);
-    if (!pre_mask(mask, &before)) {
-        errno = EINTR;
-        return -1;
+    int ours = select_any_ours(n, &s), r = -1, saved = EINTR;
+    if (ours <= 0)
+        return ours < 0 ? -1 : NEXT(pselect_fn *, "pselect")(n, in, out, except, timeout, mask);
+    if (pre_mask(mask, &before)) {
+        r = select_ours(&s, pre_ms(timeout));
+        saved = errno;
+        pre_mask_restore(mask, &before);
     }
-    int r = select_ours(fds, count, &sets, pre_ms(timeout));
-    pre_mask_restore(mask, &before);
+    free_selection(&s);
+    errno = saved;
     return r;
 }

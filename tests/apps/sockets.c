@@ -18,6 +18,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -141,6 +143,43 @@ static void refused_again(void)
         CHECK(connect_to(&address) < 0 && errno == EISCONN);
         close_ends();
     }
+}
+
+/* ---- select ---- */
+
+#define BEYOND 1500
+
+/** Numbers beyond FD_SETSIZE, in sets as large; @p n may be more than these. */
+static void select_beyond(int n)
+{
+    char byte;
+    struct timeval t = {0, 0}, long_enough = {20, 0};
+    fd_set sets[2] = {0};
+    uint64_t *word = (uint64_t *)sets + BEYOND / 64, bit = UINT64_C(1) << BEYOND % 64;
+    *word = bit;
+    CHECK(select(n, sets, NULL, NULL, &t) == 0 && *word == 0);
+    *word = bit;
+    CHECK(pselect(n, NULL, sets, NULL, NULL, NULL) == 1 && *word == bit);
+    CHECK(send(ends[0], "x", 1, 0) == 1);
+    FD_SET(ends[1], sets);
+    CHECK(select(n, sets, NULL, NULL, &long_enough) == 2 && *word == bit);
+    CHECK(FD_ISSET(ends[1], sets));
+    CHECK(recv(ends[1], &byte, 1, 0) == 1);
+}
+
+static void selects_large_numbers(void)
+{
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    if (limit.rlim_max <= BEYOND || setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    open_ends();
+    CHECK(dup2(ends[1], BEYOND) == BEYOND);
+    select_beyond(BEYOND + 1);
+    select_beyond(1 << 30);
+    CHECK(close(BEYOND) == 0);
+    close_ends();
 }
 
 /* ---- epoll ---- */
@@ -426,6 +465,7 @@ static const struct {
     {"limit_ends_accept", limit_ends_accept},
     {"limits_end_calls", limits_end_calls},
     {"refused_again", refused_again},
+    {"selects_large_numbers", selects_large_numbers},
     {"signals_end_limited_calls", signals_end_limited_calls},
 };
 
