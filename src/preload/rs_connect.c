@@ -58,14 +58,15 @@ typedef int address_fn(int, const struct sockaddr *, socklen_t);
 
 /**
  * Connects the number itself. Lock held.
+ * @param why  connecting by RDMA failed; 0: it was not tried. Who was refused is not plain TCP.
  * @return as connect(); if it has begun, no number stands for the rsocket any more
  */
-static int connect_plain(int fd, struct pre_socket *s, bool refused)
+static int connect_plain(int fd, struct pre_socket *s, int why)
 {
-    if (!pre_may_be_plain()) {
-        atomic_store(&s->error, EACCES);
+    if (why == ECONNREFUSED || !pre_may_be_plain()) {
+        errno = why == ECONNREFUSED ? why : EACCES;
+        atomic_store(&s->error, errno);
         atomic_store(&s->state, PRE_FAILED);
-        errno = EACCES;
         return -1;
     }
     if (s->own_len && atomic_load(&s->refs) == 2) { /* the number and us; the port has to be free */
@@ -79,7 +80,7 @@ static int connect_plain(int fd, struct pre_socket *s, bool refused)
         atomic_store(&s->error, err);
         atomic_store(&s->state, PRE_FAILED);
     } else {
-        if (refused)
+        if (why)
             remember(s);
         pre_release(s, pre_epoll_plain);
     }
@@ -105,7 +106,7 @@ static bool settle(int fd, struct pre_socket *s)
         atomic_store(&s->state, PRE_CONNECTED);
         return true;
     }
-    connect_plain(fd, s, true);
+    connect_plain(fd, s, err);
     return atomic_load(&s->state) == PRE_FAILED;
 }
 
@@ -184,22 +185,23 @@ static int begin(int fd, struct pre_socket *s, const struct sockaddr *addr, sock
 {
     memcpy(&s->peer, addr, len);
     s->peer_len = len;
-    bool plain_peer = speaks_plain(s);
     uint64_t start = pre_now_ms();
-    if (!plain_peer) {
+    int why = 0;
+    if (!speaks_plain(s)) {
         s->until_ms = start + PATIENCE_MS;
         atomic_store(&s->state, PRE_CONNECTING);
         if (connect_rdma(s) == 0) {
             atomic_store(&s->state, PRE_CONNECTED);
             return 0;
         }
-        if (errno == EINPROGRESS || errno == EINTR)
+        why = errno;
+        if (why == EINPROGRESS || why == EINTR)
             return -1;
     }
     int ms = atomic_load(&s->send_ms);
     if (ms)
         limit_plain(fd, pre_left(start, ms) + 1); /* 0 is for ever */
-    int r = connect_plain(fd, s, !plain_peer);
+    int r = connect_plain(fd, s, why);
     if (ms)
         limit_plain(fd, ms);
     if (atomic_load(&s->state) == PRE_FAILED)

@@ -130,6 +130,35 @@ start client --rsocket "${fetch[@]}" "$dir/copy" "http://127.0.0.1:$port/"
 ended client 30
 [[ $status = 7 || ${fetch[0]}$status = python31 ]] || failed "nobody listens: exit status $status" client
 
+# Who was refused comes by RDMA when the server is there, also on the same socket.
+cat >"$dir/again.py" <<'END'
+import errno, select, socket, sys
+address = ("127.0.0.1", int(sys.argv[1]))
+for bound in False, True:
+    peer = socket.socket()
+    if bound:
+        peer.bind(("127.0.0.1", 0))
+    peer.setblocking(False)
+    for _ in range(2):
+        result = peer.connect_ex(address)
+        if result == errno.EINPROGRESS:
+            select.select([], [peer], [], 30)
+    assert result == errno.ECONNREFUSED
+    peer.setblocking(True)
+    listener = socket.create_server(address)
+    peer.connect(address)
+    other, _ = listener.accept()
+    peer.sendall(b"x" * 5000)
+    assert len(other.recv(5000, socket.MSG_WAITALL)) == 5000
+    for end in peer, other, listener:
+        end.close()
+END
+rm -f "$dir/pcap"
+port=$(free_port)
+start client --rsocket --pcap "$dir/pcap" python3 "$dir/again.py" "$port"
+expect_status 'refused, and again' client 60 0
+[ "$(stat -c %s "$dir/pcap" || echo 0)" -gt 10000 ] || failed 'refused, and again: not by RDMA' client
+
 if command -v nc >/dev/null && nc -h 2>&1 | grep -q OpenBSD; then
     port=$(free_port)
     start_server server "$port" --rsocket nc -l -N 127.0.0.1 "$port"
