@@ -29,6 +29,17 @@ static pthread_mutex_t plain_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plain plain[PLAIN];
 static unsigned plain_next;
 
+/* Another thread may have had the lock. */
+static void in_child(void)
+{
+    pthread_mutex_init(&plain_lock, NULL);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
 static time_t now(void)
 {
     struct timespec t;

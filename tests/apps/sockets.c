@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LIMIT_S 100
@@ -143,6 +144,48 @@ static void refused_again(void)
         CHECK(connect_to(&address) < 0 && errno == EISCONN);
         close_ends();
     }
+}
+
+/* ---- fork() ---- */
+
+static atomic_bool connectors_end;
+
+static void connect_once(void)
+{
+    struct sockaddr_in all = address;
+    all.sin_addr.s_addr = INADDR_BROADCAST;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&all, sizeof(all)) < 0);
+    CHECK(close(fd) == 0);
+}
+
+static void *connect_in_vain(void *unused)
+{
+    while (!atomic_load(&connectors_end))
+        connect_once();
+    return unused;
+}
+
+/** A child may connect, whatever other threads were at. */
+static void children_connect(void)
+{
+    pthread_t connectors[3];
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&connectors[i], NULL, connect_in_vain, NULL) == 0);
+    for (int i = 0; i < 400; i++) {
+        int status;
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (!child) {
+            alarm(30);
+            connect_once();
+            _exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+    }
+    atomic_store(&connectors_end, true);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_join(connectors[i], NULL) == 0);
 }
 
 /* ---- select ---- */
@@ -454,6 +497,7 @@ static const struct {
     const char *name;
     void (*play)(void);
 } cases[] = {
+    {"children_connect", children_connect},
     {"closed_by_close_range", closed_by_close_range},
     {"closed_by_fclose", closed_by_fclose},
     {"closed_unseen", closed_unseen},
