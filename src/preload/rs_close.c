@@ -18,8 +18,11 @@ static void forget(int fd)
     struct pre_socket *s = pre_get(fd);
     if (!s)
         return;
-    pre_epoll_forget(fd);
+    pre_epoll_forget(fd, s);
     pre_set(fd, NULL);
+    if (atomic_load(
+            &s->duplicated)) /* another one, closed meanwhile, may have left its place here */
+        pre_epoll_forget(fd, s);
     /* The number is still taken: what closes the rsocket is not in the way of another thread. */
     pre_put(s);
 }
@@ -95,6 +98,7 @@ int pre_duplicated(int from, int to)
     struct pre_socket *s = pre_get(from);
     leave(to);
     if (s) {
+        atomic_store(&s->duplicated, true);
         pre_set(to, s);
         pre_put(s);
     }

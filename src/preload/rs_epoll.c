@@ -23,6 +23,7 @@ struct member {
     int fd;
     struct epoll_event event; /* events 0: EPOLLONESHOT, which was fired */
     uint32_t told;            /* EPOLLET: what was told, and not used up since */
+    bool orphan;              /* it was added by another number of the socket, since closed */
 };
 
 /* Once made, a set is used again and never freed: a thread may look at one that has just gone. */
@@ -188,7 +189,7 @@ static int add(struct set *set, int fd, const struct epoll_event *event)
         set->members = members;
         set->room = room;
     }
-    set->members[set->count++] = (struct member){fd, *event, 0};
+    set->members[set->count++] = (struct member){fd, *event, 0, false};
     return 0;
 }
 
@@ -205,12 +206,17 @@ static int control(struct set *set, int op, int fd, const struct epoll_event *ev
         return -EFAULT;
     if (op != EPOLL_CTL_DEL && event->events & EPOLLET)
         atomic_fetch_add(&edges, 1);
+    if (m && m->orphan) {
+        if (op == EPOLL_CTL_ADD) /* the kernel would tell of both */
+            take_off(set, m);
+        m = NULL;
+    }
     switch (op) {
     case EPOLL_CTL_ADD:
         return m ? -EEXIST : add(set, fd, event);
     case EPOLL_CTL_MOD:
         if (m)
-            *m = (struct member){fd, *event, 0};
+            *m = (struct member){fd, *event, 0, false};
         return m ? 0 : -ENOENT;
     case EPOLL_CTL_DEL:
         if (m)
@@ -242,18 +248,19 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
     return r;
 }
 
-static void each_set(int fd, void (*act)(struct set *, struct member *, uint32_t), uint32_t events)
+static void each_set(int fd, void (*act)(struct set *, struct member *, const void *),
+                     const void *how)
 {
     for (struct set *set = atomic_load(&sets); set; set = set->next) {
         pthread_mutex_lock(&set->lock);
         struct member *m = set->fd >= 0 ? find(set, fd) : NULL;
         if (m)
-            act(set, m, events);
+            act(set, m, how);
         pthread_mutex_unlock(&set->lock);
     }
 }
 
-static void to_kernel(struct set *set, struct member *m, uint32_t unused)
+static void to_kernel(struct set *set, struct member *m, const void *unused)
 {
     (void)unused;
     NEXT(ctl_fn *, "epoll_ctl")(set->fd, EPOLL_CTL_ADD, m->fd, &m->event);
@@ -262,33 +269,38 @@ static void to_kernel(struct set *set, struct member *m, uint32_t unused)
 
 void pre_epoll_plain(int fd)
 {
-    each_set(fd, to_kernel, 0);
+    each_set(fd, to_kernel, NULL);
 }
 
-static void forget(struct set *set, struct member *m, uint32_t unused)
+static void forget(struct set *set, struct member *m, const void *s)
 {
-    (void)unused;
-    take_off(set, m);
+    int other = pre_another(s, m->fd);
+    if (other < 0 || find(set, other)) {
+        take_off(set, m);
+    } else {
+        m->fd = other;
+        m->orphan = true;
+    }
     changed(set); /* who sleeps holds a reference to the socket */
 }
 
-void pre_epoll_forget(int fd)
+void pre_epoll_forget(int fd, const struct pre_socket *s)
 {
-    each_set(fd, forget, 0);
+    each_set(fd, forget, s);
 }
 
-static void use_up(struct set *set, struct member *m, uint32_t events)
+static void use_up(struct set *set, struct member *m, const void *events)
 {
-    if (!(m->told & events))
+    if (!(m->told & *(const uint32_t *)events))
         return;
-    m->told &= ~events;
+    m->told &= ~*(const uint32_t *)events;
     changed(set);
 }
 
 void pre_epoll_used_up(int fd, uint32_t events)
 {
     if (atomic_load_explicit(&edges, memory_order_relaxed))
-        each_set(fd, use_up, events);
+        each_set(fd, use_up, &events);
 }
 
 void pre_epoll_close(int epfd)

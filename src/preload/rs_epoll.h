@@ -5,12 +5,14 @@
 #ifndef ANYWARP_PRELOAD_RS_EPOLL_H
 #define ANYWARP_PRELOAD_RS_EPOLL_H
 
+#include "preload/rs_numbers.h"
+
 #include <stdint.h>
 
 /** A number has become plain TCP: the kernel looks after it in all sets. */
 void pre_epoll_plain(int fd);
-/** A number that stood for an rsocket is closed. */
-void pre_epoll_forget(int fd);
+/** A number that stands for @p s is closed: sets look after another one, if there is. */
+void pre_epoll_forget(int fd, const struct pre_socket *s);
 /** A number is closed: it may be that of a set. */
 void pre_epoll_close(int epfd);
 /** A number is new: it may be that of a set whose end nobody saw, and whose eventfd may be gone. */

@@ -106,6 +106,7 @@ struct pre_socket *pre_new(int rs, int domain, enum pre_state state)
     s->domain = domain;
     s->own_len = s->peer_len = 0;
     atomic_store(&s->state, state);
+    atomic_store(&s->duplicated, false);
     atomic_store(&s->error, 0);
     atomic_store(&s->recv_ms, 0);
     atomic_store(&s->send_ms, 0);
@@ -126,6 +127,15 @@ void pre_set(int fd, struct pre_socket *s)
     struct pre_socket *old = atomic_exchange(&numbers[fd], s);
     if (old)
         unref(old);
+}
+
+int pre_another(const struct pre_socket *s, int fd)
+{
+    int end = atomic_load(&s->duplicated) ? atomic_load(&top) : 0;
+    for (int other = 0; other < end; other++)
+        if (other != fd && atomic_load(&numbers[other]) == s)
+            return other;
+    return -1;
 }
 
 void pre_release(struct pre_socket *s, void (*each)(int fd))

@@ -29,6 +29,7 @@ struct pre_socket {
     int rs;           /* the rsocket; -1: none any more */
     int domain;
     atomic_int state;            /* enum pre_state */
+    atomic_bool duplicated;      /* at some time */
     atomic_int error;            /* of PRE_FAILED, told once by SO_ERROR */
     atomic_int recv_ms, send_ms; /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */
     pthread_mutex_t lock;        /* one thread sees how connecting ended */
@@ -56,6 +57,8 @@ void pre_put(struct pre_socket *s);
 struct pre_socket *pre_new(int rs, int domain, enum pre_state state);
 /** From now on @p fd stands for @p s, or with NULL for nothing of ours. */
 void pre_set(int fd, struct pre_socket *s);
+/** A number other than @p fd that stands for @p s; -1: none. */
+int pre_another(const struct pre_socket *s, int fd);
 /** Calls @p each for the numbers that stand for @p s, which stand for nothing afterwards. */
 void pre_release(struct pre_socket *s, void (*each)(int fd));
 /** Whether any number has ever stood for an rsocket. */

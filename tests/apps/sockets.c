@@ -282,6 +282,34 @@ static void edges_of_listener(void)
     CHECK(close(set) == 0);
 }
 
+/** What was added by one number is told as long as another one is open, to which it does not
+ * belong.
+ */
+static void duplicates_in_epoll(void)
+{
+    open_ends();
+    int set = set_of(ends[1], EPOLLIN), first = ends[1];
+    struct epoll_event event = {EPOLLIN, {.fd = first}};
+    for (int i = 0; i < 2; i++) {
+        char byte;
+        int other = fcntl(ends[1], F_DUPFD_CLOEXEC, ends[1] + 1);
+        CHECK(other >= 0 && close(ends[1]) == 0);
+        ends[1] = other;
+        CHECK(epoll_ctl(set, EPOLL_CTL_MOD, other, &event) < 0 && errno == ENOENT);
+        CHECK(epoll_ctl(set, EPOLL_CTL_DEL, other, &event) < 0 && errno == ENOENT);
+        CHECK(epoll_wait(set, &event, 1, 0) == 0);
+        CHECK(send(ends[0], "x", 1, 0) == 1);
+        is_told(set, first, EPOLLIN);
+        CHECK(recv(other, &byte, 1, 0) == 1);
+    }
+    event = (struct epoll_event){EPOLLIN, {.fd = ends[1]}};
+    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &event) == 0);
+    CHECK(epoll_ctl(set, EPOLL_CTL_DEL, ends[1], NULL) == 0);
+    close_ends();
+    CHECK(epoll_wait(set, &event, 1, 0) == 0);
+    CHECK(close(set) == 0);
+}
+
 static void edges_of_exact_reads(void)
 {
     char bytes[4];
@@ -503,6 +531,7 @@ static const struct {
     {"closed_unseen", closed_unseen},
     {"closed_beside_epoll", closed_beside_epoll},
     {"crowd_hears", crowd_hears},
+    {"duplicates_in_epoll", duplicates_in_epoll},
     {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
     {"handler_beside_epoll", handler_beside_epoll},
