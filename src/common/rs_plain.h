@@ -14,5 +14,7 @@
  * not bound. Nothing with one that has not begun; EINVAL with others.
  */
 #define RS_ANEW     0x616e7902
+/** rgetsockopt(), SOL_RDMA, an int: how many bytes there are to read; 0 without a connection. */
+#define RS_UNREAD   0x616e7903
 
 #endif

@@ -219,13 +219,16 @@ static void set_flags(int fd, int flags)
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* How many bytes there are to read, as far as one look shows. */
 static int readable_bytes(const struct pre_socket *s, int *count)
 {
-    char bytes[16384];
-    ssize_t n = rrecv(s->rs, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
-    *count = n < 0 ? 0 : (int)n;
-    return n < 0 && errno != EAGAIN ? -1 : 0;
+    socklen_t len = sizeof *count;
+    if (atomic_load(&s->state) == PRE_LISTENING) {
+        errno = EINVAL;
+        return -1;
+    }
+    *count = 0;
+    rgetsockopt(s->rs, SOL_RDMA, RS_UNREAD, count, &len);
+    return 0;
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -451,6 +452,33 @@ static void limit_ends_accept(void)
     CHECK(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none)) == 0);
 }
 
+/* ---- How much ---- */
+
+static int readable(int fd)
+{
+    int count = -1;
+    CHECK(ioctl(fd, FIONREAD, &count) == 0);
+    return count;
+}
+
+static void tells_what_is_there(void)
+{
+    static char much[40000];
+    int count, fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && readable(fd) == 0 && close(fd) == 0);
+    CHECK(ioctl(listener, FIONREAD, &count) < 0 && errno == EINVAL);
+    open_ends();
+    CHECK(readable(ends[1]) == 0);
+    CHECK(send(ends[0], much, sizeof(much), 0) == sizeof(much));
+    CHECK(recv(ends[1], much, 1, MSG_PEEK) == 1);
+    while (readable(ends[1]) < (int)sizeof(much))
+        usleep(1000);
+    CHECK(recv(ends[1], much, 10000, MSG_WAITALL) == 10000 && readable(ends[1]) == 30000);
+    CHECK(shutdown(ends[0], SHUT_WR) == 0);
+    CHECK(recv(ends[1], much, sizeof(much), MSG_WAITALL) == 30000 && readable(ends[1]) == 0);
+    close_ends();
+}
+
 /* ---- Signals ---- */
 
 #define SIGNALS 20000
@@ -540,6 +568,7 @@ static const struct {
     {"refused_again", refused_again},
     {"selects_large_numbers", selects_large_numbers},
     {"signals_end_limited_calls", signals_end_limited_calls},
+    {"tells_what_is_there", tells_what_is_there},
 };
 
 static void listen_on(const char *port)

@@ -194,7 +194,7 @@ static int get_tcp(const struct rs *rs, int name, int *value)
     }
 }
 
-static int get_rdma(const struct rs *rs, int name, int *value)
+static int get_rdma(struct rs *rs, int name, int *value)
 {
     switch (name) {
     case RDMA_SQSIZE:
@@ -208,6 +208,10 @@ static int get_rdma(const struct rs *rs, int name, int *value)
         return 0;
     case RDMA_IOMAPSIZE:
         *value = rs->sizes.mappings;
+        return 0;
+    case RS_UNREAD:
+        rs_progress(rs);
+        *value = (int)rs->unread;
         return 0;
     default:
         return -ENOTSUP;
