@@ -292,6 +292,8 @@ static ssize_t send_file_ours(int fd, struct pre_socket *s, int from, off_t *off
 {
     off_t at = offset ? *offset : lseek(from, 0, SEEK_CUR);
     ssize_t n = at >= 0 ? send_file(s, from, &at, count) : -1;
+    if (at < 0 && !offset && errno == ESPIPE)
+        errno = EINVAL;
     if (n >= 0 && offset)
         *offset = at;
     else if (n >= 0)
@@ -314,3 +316,22 @@ _Static_assert(sizeof(off_t) == sizeof(off64_t), "a machine of 64 bits");
 
 SENDFILE(sendfile)
 SENDFILE(sendfile64)
+
+static bool is_ours(int fd)
+{
+    struct pre_socket *s = pre_get_settled(fd);
+    if (s)
+        pre_put(s);
+    return s;
+}
+
+/* Programs have another way where the kernel has none, and says the same. */
+EXPORT ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_t len,
+                      unsigned flags)
+{
+    typedef ssize_t next_fn(int, off64_t *, int, off64_t *, size_t, unsigned);
+    if (!is_ours(from) && !is_ours(to))
+        return NEXT(next_fn *, "splice")(from, from_at, to, to_at, len, flags);
+    errno = EINVAL;
+    return -1;
+}

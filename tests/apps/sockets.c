@@ -21,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -479,6 +480,58 @@ static void tells_what_is_there(void)
     close_ends();
 }
 
+/* ---- Files ---- */
+
+static char wanted[200000], got[200000];
+
+static void *receive_all(void *unused)
+{
+    CHECK(recv(ends[1], got, sizeof(got) - 100, MSG_WAITALL) == sizeof(got) - 100);
+    return unused;
+}
+
+static void files_are_sent(void)
+{
+    pthread_t receiver;
+    int file = make_file(), pipes[2];
+    off_t at = 100;
+    open_ends();
+    for (size_t i = 0; i < sizeof(wanted); i++)
+        wanted[i] = (char)(i % 251);
+    CHECK(write(file, wanted, sizeof(wanted)) == sizeof(wanted));
+    CHECK(pthread_create(&receiver, NULL, receive_all, NULL) == 0);
+    CHECK(sendfile(ends[0], file, &at, 1000000) == sizeof(wanted) - 100);
+    CHECK(at == sizeof(wanted) && lseek(file, 0, SEEK_CUR) == sizeof(wanted));
+    CHECK(pthread_join(receiver, NULL) == 0);
+    CHECK(!memcmp(got, wanted + 100, sizeof(got) - 100));
+    CHECK(lseek(file, 5, SEEK_SET) == 5 && sendfile(ends[0], file, NULL, 10) == 10);
+    CHECK(recv(ends[1], got, 10, MSG_WAITALL) == 10 && lseek(file, 0, SEEK_CUR) == 15);
+    CHECK(!memcmp(got, wanted + 5, 10));
+    CHECK(pipe(pipes) == 0);
+    CHECK(sendfile(ends[0], pipes[0], NULL, 10) < 0 && errno == EINVAL);
+    CHECK(sendfile(file, ends[1], NULL, 10) < 0 && errno == EINVAL);
+    CHECK(copy_file_range(file, NULL, ends[0], NULL, 10, 0) < 0 && errno == EINVAL);
+    CHECK(close(pipes[0]) == 0 && close(pipes[1]) == 0 && close(file) == 0);
+    close_ends();
+}
+
+/** Or cannot be, which leaves all as it was. */
+static void pipes_are_spliced(void)
+{
+    char bytes[8];
+    int pipes[2];
+    open_ends();
+    CHECK(pipe(pipes) == 0 && write(pipes[1], "abcd", 4) == 4);
+    ssize_t n = splice(pipes[0], NULL, ends[0], NULL, 4, 0);
+    CHECK(n == 4 || (n < 0 && errno == EINVAL && read(pipes[0], bytes, 8) == 4 &&
+                     send(ends[0], bytes, 4, 0) == 4));
+    CHECK(recv(ends[1], bytes, 1, MSG_PEEK) == 1);
+    n = splice(ends[1], NULL, pipes[1], NULL, 4, 0);
+    CHECK(n == 4 || (n < 0 && errno == EINVAL && recv(ends[1], bytes, 8, 0) == 4));
+    CHECK(close(pipes[0]) == 0 && close(pipes[1]) == 0);
+    close_ends();
+}
+
 /* ---- Signals ---- */
 
 #define SIGNALS 20000
@@ -562,9 +615,11 @@ static const struct {
     {"duplicates_in_epoll", duplicates_in_epoll},
     {"edges_of_exact_reads", edges_of_exact_reads},
     {"edges_of_listener", edges_of_listener},
+    {"files_are_sent", files_are_sent},
     {"handler_beside_epoll", handler_beside_epoll},
     {"limit_ends_accept", limit_ends_accept},
     {"limits_end_calls", limits_end_calls},
+    {"pipes_are_spliced", pipes_are_spliced},
     {"refused_again", refused_again},
     {"selects_large_numbers", selects_large_numbers},
     {"signals_end_limited_calls", signals_end_limited_calls},
