@@ -211,6 +211,41 @@ static void a_member_is_closed(void **unused)
     assert_int_equal(rclose(e.listener), 0);
 }
 
+/* A server of something else. */
+static void *hang_up(void *listener)
+{
+    char text[4];
+    int fd;
+    while ((fd = accept(*(int *)listener, NULL, NULL)) >= 0) {
+        recv(fd, text, sizeof text, MSG_WAITALL);
+        close(fd);
+    }
+    return NULL;
+}
+
+static void who_hangs_up_is_there(void **unused)
+{
+    (void)unused;
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    pthread_t thread;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+    pthread_create(&thread, NULL, hang_up, &listener);
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), -1);
+    assert_int_equal(errno, ECONNRESET);
+    shutdown(listener, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(listener);
+    assert_int_equal(rclose(fd), 0);
+    fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&addr, sizeof addr), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    assert_int_equal(rclose(fd), 0);
+}
+
 static void *find_out_its_name(void *number)
 {
     struct sockaddr_in addr;
@@ -251,6 +286,7 @@ int main(void)
         cmocka_unit_test(memory_goes_with_the_socket),
         cmocka_unit_test(a_listener_of_both),
         cmocka_unit_test(a_member_is_closed),
+        cmocka_unit_test(who_hangs_up_is_there),
         cmocka_unit_test(a_number_means_a_whole_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

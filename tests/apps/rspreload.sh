@@ -107,6 +107,30 @@ start client python3 "$dir/first.py" pretends "$port"
 expect_status 'something like an MPA Request' client 30 0 server
 expect_status 'a server of both' server 30 0 client
 
+# A server of plain TCP may hang up on who does not speak its language.
+cat >"$dir/curt.py" <<'END'
+import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+greeting = b""
+while greeting != b"hello":
+    peer, _ = listener.accept()
+    greeting = peer.recv(5)
+    if greeting == b"hello":
+        peer.sendall(b"welcome")
+    peer.close()
+END
+cat >"$dir/polite.py" <<'END'
+import socket, sys
+peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+peer.sendall(b"hello")
+assert peer.recv(7, socket.MSG_WAITALL) == b"welcome"
+END
+port=$(free_port)
+start_server server "$port" python3 "$dir/curt.py" "$port"
+start client --rsocket python3 "$dir/polite.py" "$port"
+expect_status 'a server that hangs up on RDMA' client 30 0 server
+expect_status 'the server itself' server 30 0 client
+
 # With RDMAV_FORK_SAFE, and where no rule is for the program, nothing changes.
 serve server
 RDMAV_FORK_SAFE=1 get client --rsocket

@@ -68,8 +68,8 @@ static void on_event(struct rs *rs, enum rdma_cm_event_type type, int err,
         }
         connected(rs);
         break;
-    case RDMA_CM_EVENT_REJECTED:
-        failed(rs, ECONNREFUSED);
+    case RDMA_CM_EVENT_REJECTED: /* ECONNRESET: something is there, but not of RDMA */
+        failed(rs, err == ECONNRESET ? ECONNRESET : ECONNREFUSED);
         break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
